@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # two apt-get at a time stand in each other's way
-.PHONY: help setup run demo test test-long bench lint clean java browser clients activemq jms peers
+.PHONY: help setup run demo wheel test test-long bench lint sbom audit clean java browser clients activemq jms peers
 
 PYTHON := .venv/bin/python
 INSTALLED := .venv/.installed
@@ -14,6 +14,7 @@ STOMP_PY_8 := .venv/stomp.py-8
 JOLOKIAJS := tests/monitoring/jolokiajs/node_modules
 PROMTOOL := .venv/prometheus/promtool
 DEPLOY_CHECKS := .venv/deploy
+SUPPLY_CHAIN := .venv/supply-chain
 CHECK_HTTP := /usr/lib/nagios/plugins/check_http
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq
@@ -35,6 +36,13 @@ run: setup ## start everything on this machine and keep it running until Ctrl-C
 
 demo: setup ## run a small order business against a running Sluice (FOR=120 seconds)
 	@$(PYTHON) manage.py demo --seconds $(FOR)
+
+# What a former build left is removed first: it would be in the wheel, too.
+wheel: $(INSTALLED) ## the package, as dist/sluice-VERSION-....whl (README: Install as a package)
+	@rm -rf build sluice.egg-info dist/sluice-*.whl
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	rm -rf build sluice.egg-info brokerapp/stomp/compiled_sends.c
+	ls dist/*.whl
 
 test: setup browser clients activemq jms ## tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
 	@$(PYTEST)
@@ -59,8 +67,14 @@ lint: setup ## what the linter has to say
 	@$(PYTHON) -m mypy
 	@.venv/bin/djade --check --target-version 5.2 $$(find templates -name '*.html')
 
+sbom: setup $(SUPPLY_CHAIN)/.installed ## bill of materials of all packages (CycloneDX), in dist/sluice.cdx.json
+	@$(SUPPLY_CHAIN)/bin/python deploy/supply_chain/bill_of_materials.py .venv dist/sluice.cdx.json
+
+audit: setup $(SUPPLY_CHAIN)/.installed ## known vulnerabilities of all packages (ADVISORIES=URL of a service as OSV has it, else PyPI)
+	@$(PYTHON) -m pip list --format freeze --disable-pip-version-check | $(SUPPLY_CHAIN)/bin/python deploy/supply_chain/audit.py $(ADVISORIES)
+
 clean: ## remove what can be made again: .venv, caches (never var/, which holds your data)
-	rm -rf .venv $(COMPILED) brokerapp/stomp/*.so $(STOMPJS) $(JOLOKIAJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
+	rm -rf .venv dist $(COMPILED) brokerapp/stomp/*.so $(STOMPJS) $(JOLOKIAJS) .pytest_cache .ruff_cache .hypothesis spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- what they need
@@ -113,7 +127,7 @@ browser:
 
 # Clients of other makers, which the tests run: JavaScript's, an older stomp.py in a folder of its own, and those of
 # Ruby, Perl and PHP, each of which may be missing where Debian has no such package: its tests are skipped.
-clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL) $(DEPLOY_CHECKS)/.installed
+clients: $(STOMPJS)/.installed $(STOMP_PY_8)/.installed $(JOLOKIAJS)/.installed $(PROMTOOL) $(DEPLOY_CHECKS)/.installed $(SUPPLY_CHAIN)/.installed
 	@[ -x $(CHECK_HTTP) ] || { $(APT_INSTALL) monitoring-plugins-basic; }
 	missing=()
 	ruby -e 'require "stomp"' 2>/dev/null || missing+=("ruby-stomp")
@@ -150,6 +164,12 @@ $(STOMP_PY_8)/.installed: tests/clients/stomp.py-8.txt $(INSTALLED)
 # Linters of the files in deploy/, and Helm as a library.
 $(DEPLOY_CHECKS)/.installed: tests/deploy/requirements.txt $(INSTALLED)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade --target $(@D) -r $<
+	touch $@
+
+# An environment of its own, so that its packages are not among those that it lists.
+$(SUPPLY_CHAIN)/.installed: deploy/supply_chain/requirements.txt $(INSTALLED)
+	@$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # What JMS clients are tested with: a compiler, and ActiveMQ's client with what it needs.

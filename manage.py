@@ -1,22 +1,20 @@
 #!/usr/bin/env python
-"""Django's command line: runbroker, brokerctl, migrate, ..."""
+"""Django's command line in a checkout: migrate, shell, ...; and the verbs of `sluice`, some by names of their own."""
 
-import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+
+#: Verbs of `sluice` by the names that Django's command line has them under. They start without Django.
+VERBS = {"runbroker": "broker", "brokerctl": "ctl", "backup": "backup", "restore": "restore"}
 
 
 def main() -> None:
     """Run the command named on the command line."""
-    if sys.argv[1:2] == ["brokerctl"]:
-        _brokerctl()
-        return
-    if sys.argv[1:2] == ["runbroker"]:
-        _runbroker()
-        return
+    if verb := VERBS.get("".join(sys.argv[1:2])):
+        from brokerapp.management import sluice
+
+        sys.exit(sluice.run_verb(verb, sys.argv[2:], f"{Path(sys.argv[0]).name} {sys.argv[1]}"))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
@@ -25,42 +23,6 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a variable that the settings cannot use
         sys.exit(f"error: {error}")
-
-
-def _brokerctl() -> None:
-    """Half of its verbs need nothing of Django, which takes longer to start than they take."""
-    with _importing():
-        from brokerapp.management.commands.brokerctl import Command
-        from brokerapp.management.operations import operating
-    operating.connect(_record)
-    Command().run_from_argv(sys.argv)
-
-
-def _runbroker() -> None:
-    """A node uses nothing of the console, whose modules would stay in its memory to the end."""
-    with _importing():
-        from brokerapp.management.commands.runbroker import Command
-    Command().run_from_argv(sys.argv)
-
-
-def _record(sender: Any, **kwargs: Any) -> None:
-    """Have what is about to be done recorded."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.ops.cli_settings")
-    with _importing():
-        from django.apps import apps
-        from django.conf import settings
-
-        # what Django's setup does, but for the addresses of pages and the log's mails
-        apps.populate(settings.INSTALLED_APPS)
-
-
-@contextmanager
-def _importing() -> Iterator[None]:
-    """Modules stay to the end: to look again and again through what they made takes as long as a verb of brokerctl."""
-    gc.disable()
-    yield
-    gc.freeze()
-    gc.enable()
 
 
 if __name__ == "__main__":

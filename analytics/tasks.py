@@ -32,6 +32,7 @@ from analytics.results import storage
 from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import BrokerError, RequestRefused
+from brokerapp.system import extras
 from brokerapp.system.environment import Environment
 
 #: Errors of a full disk or quota.
@@ -153,7 +154,7 @@ def check_tables() -> None:
     """Request an update of the tables if enough is pending. Scheduled; reads manifests only, without Spark."""
     from analytics.tables.builder import has_work
 
-    if has_work(Environment.read()):
+    if extras.is_installed(extras.ANALYTICS) and has_work(Environment.read()):
         request_update()
 
 

@@ -158,6 +158,12 @@ class ConfigurationRefused(BrokerError):
     code = "configuration"
 
 
+class BackupRefused(BrokerError):
+    """A backup that cannot be written or restored: why, and what to do."""
+
+    code = "backup-refused"
+
+
 class LimitExceeded(RequestRefused):
     """A limit an operator set stands in the way; nothing was stored."""
 

@@ -16,15 +16,16 @@ class ConsoleConfig(AppConfig):
     def ready(self) -> None:
         from console import celery
         from console.access import permission_version
-        from console.accounts import login
+        from console.accounts import credential_notices, login
         from console.audit import cli_listener
         from console.ui import url_converters
 
         assert celery.app  # the one that tasks are asked through, in every process
         assert url_converters.NameConverter  # which addresses are made of
         login.connect_signals()
+        credential_notices.connect_signal()
         permission_version.connect_signals()
-        cli_listener.connect_signal()
+        cli_listener.listen()
 
 
 class RecordingConfig(AppConfig):
@@ -41,4 +42,4 @@ class RecordingConfig(AppConfig):
     def ready(self) -> None:
         from console.audit import cli_listener
 
-        cli_listener.connect_signal()
+        cli_listener.listen()

@@ -12,6 +12,7 @@ from kombu import Queue
 from brokerapp.store.client.pools import celery_prefix
 from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress
+from console.ops.log_filters import OneLineFormatter
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -43,7 +44,7 @@ def transport_settings(redis_url: str) -> dict[str, str]:
 
 
 #: Tasks that come every few seconds and say nothing when all is well: their coming and going is not logged.
-QUIET = ("console.look_at_reports", "analytics.tasks.warm_up")
+QUIET = ("console.look_at_reports", "console.look_at_backups", "analytics.tasks.warm_up")
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -52,9 +53,10 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 @after_setup_logger.connect
 @after_setup_task_logger.connect
-def _leave_out_what_is_no_news(logger: logging.Logger, **_: object) -> None:
+def _set_up_handlers(logger: logging.Logger, **_: object) -> None:
     for handler in logger.handlers:
         handler.addFilter(_is_news)
+        handler.setFormatter(OneLineFormatter("%(asctime)s %(levelname)-7s %(processName)s: %(message)s"))
 
 
 app = Celery("sluice")

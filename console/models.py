@@ -7,12 +7,14 @@ from console.analyses.models import AnalysisRun
 from console.analyses.reports.models import Edition, Report
 from console.analyses.sql.models import SavedQuery
 from console.audit.models import AuditEntry
+from console.backups.records.models import BackupRun, BackupSchedule
 from console.messages.jobs.models import Job, JobOutcome, Replacement, SavedSelector, Template
 from console.messages.search.models import MessageSearch, SearchHit
 from console.objectives.models import Objective
 from console.routing.drafts.models import Draft, DraftRemark
 from console.traffic_ranges.models import TrafficRange
 from console.ui.preferences.models import SavedView, Star, UserSetting
+from console.upgrades.models import UsedVersion
 
 __all__ = [
     "AlertDelivery",
@@ -22,6 +24,8 @@ __all__ = [
     "ApiToken",
     "Assignment",
     "AuditEntry",
+    "BackupRun",
+    "BackupSchedule",
     "Draft",
     "DraftRemark",
     "Edition",
@@ -40,5 +44,6 @@ __all__ = [
     "Star",
     "Template",
     "TrafficRange",
+    "UsedVersion",
     "UserSetting",
 ]

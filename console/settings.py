@@ -6,7 +6,6 @@ import hashlib
 import os
 import socket
 from datetime import timedelta
-from pathlib import Path
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -14,12 +13,14 @@ from django.core.exceptions import ImproperlyConfigured
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.pools import channel_layer_host
-from brokerapp.system.environment import Environment
+from brokerapp.system.environment import PROJECT, Environment
+from console.accounts import password_rules
 from console.accounts.auth_settings import AuthSettings
 from console.accounts.secret_key import secret_key
 from console.exporters.options import MonitorOptions
 from console.ops.database_settings import databases
 from console.ops.mail_settings import MailServer
+from console.ui.assets import asset_folder
 from console.ui.staticfiles import fingerprint
 
 try:
@@ -28,7 +29,7 @@ except ConfigurationRefused as error:  # Django reports this one as a sentence
     raise ImproperlyConfigured(str(error)) from error
 IDENTITY = AuthSettings.read()
 MONITOR = MonitorOptions.read()
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = PROJECT
 
 DEBUG = False
 SECRET_FILE = SLUICE.data / "secret-key"
@@ -91,7 +92,7 @@ ASGI_APPLICATION = "console.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [asset_folder("templates")],
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
@@ -127,7 +128,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 # -- people
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
-AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"}]
+AUTH_PASSWORD_VALIDATORS = password_rules.VALIDATORS
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
@@ -135,10 +136,13 @@ SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 # A browser keeps cookies by host, whatever the port: two installations on one machine would log each other's users out.
 # All web processes of one installation have the same key, so the same names.
 _installation = hashlib.sha256(f"cookies of {SECRET_KEY}".encode()).hexdigest()[:8]
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sluice_{_installation}", f"sluice_csrf_{_installation}"
 # Where people find the console by TLS, their browsers never send its cookies without. To lead them there, and to have
-# them remember it (HSTS), is for the proxy that has the certificate: it answers for all that is on its host.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_url.startswith("https://")
+# them remember it (HSTS), is for who has the certificate: a proxy, or the web process (console.ops.serving).
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_tls or SLUICE.console_url.startswith("https://")
+SECURE_HSTS_SECONDS = SLUICE.sent_hsts_seconds
+# No other host of the domain can set a cookie of this prefix, which browsers take by TLS only.
+_prefix = "__Host-" if SESSION_COOKIE_SECURE else ""
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_prefix}sluice_{_installation}", f"{_prefix}sluice_csrf_{_installation}"
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=10)
@@ -180,13 +184,13 @@ DEFAULT_FROM_EMAIL = os.environ.get("SLUICE_MAIL_FROM", f"sluice@{socket.gethost
 # -- static files: served by the process itself. Their URL carries a fingerprint of all of them, so that browsers may
 # keep them for ever and modules may import each other by relative paths.
 
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [asset_folder("static")]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "console.ui.staticfiles.PlotlyFinder",
 ]
-STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
+STATIC_URL = f"/static/{fingerprint(STATICFILES_DIRS[0])}/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = os.environ.get("SLUICE_DEVELOP") == "1"
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^"
@@ -194,7 +198,8 @@ WHITENOISE_MAX_AGE = 0 if WHITENOISE_AUTOREFRESH else 365 * 24 * 60 * 60
 
 # -- how much a request may hold
 
-#: A form writes three characters for each byte that is not a letter, and JSON does so for most texts.
+#: A form writes three characters for each byte that is not a letter, and JSON does so for most texts. asgi.py refuses
+#: what is larger, files included, before it is read.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 3 * MAX_BODY + 1024 * 1024
 
 # -- the browser's leash
@@ -227,7 +232,7 @@ TIME_ZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s", "datefmt": "%H:%M:%S"}},
+    "formatters": {"line": {"()": "console.ops.log_filters.OneLineFormatter"}},
     "filters": {"wrong host": {"()": "console.ops.log_filters.DisallowedHostFilter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},

@@ -11,10 +11,12 @@ from celery.signals import celeryd_after_setup
 from django.conf import settings
 from django.utils import timezone
 
+from console.accounts import credential_notices
 from console.alerts.delivery import alert_delivery
 from console.analyses import run_retention, run_service
 from console.analyses.models import AnalysisRun
 from console.audit import retention
+from console.broker.restored_copy import is_copy
 from console.messages.jobs import job_service
 from console.messages.jobs.worker import run_slice, wake_lost_jobs
 from console.messages.search import search_service
@@ -24,6 +26,8 @@ from console.messages.search import worker as message_search
 SILENCE = timedelta(minutes=10)
 #: A run that was given to workers and that none took for so long is not waited for any more.
 PATIENCE = timedelta(minutes=60)
+#: Seconds after which a backup is killed: large stores on slow disks take hours.
+BACKUP_LIMIT = 6 * 60 * 60
 #: What tasks that come every few seconds import.
 _OFTEN = ("console.analyses.questions", "console.analyses.reports.editions", "console.analyses.reports.delivery")
 
@@ -46,8 +50,9 @@ def process_reports() -> None:
     )
 
     editions.finish_complete_editions()
-    editions.start_due_editions(timezone.now())
-    delivery.enqueue_due(timezone.now())
+    if not is_copy():
+        editions.start_due_editions(timezone.now())
+        delivery.enqueue_due(timezone.now())
 
 
 @shared_task(name="console.mail_edition")
@@ -56,6 +61,12 @@ def mail_edition(edition_id: int) -> str:
     from console.analyses.reports import delivery
 
     return delivery.deliver(edition_id)
+
+
+@shared_task(name="console.mail_credential_notice")
+def mail_credential_notice(entry_id: int) -> str:
+    """Mail a user that their password, second factor or tokens changed; return the address."""
+    return credential_notices.send_notice(entry_id)
 
 
 @shared_task(name="console.reap")
@@ -103,6 +114,22 @@ def demo(**options: Any) -> str:
 def deliver_alert(delivery_id: int) -> str:
     """Send a notification of an alert once; return the result."""
     return alert_delivery.deliver(delivery_id)
+
+
+@shared_task(name="console.look_at_backups")
+def process_backups() -> None:
+    """Start the backup that is due, and notice those whose worker was lost."""
+    from console.backups import backup_runs  # needs much that a short task can do without
+
+    backup_runs.start_due(timezone.now())
+
+
+@shared_task(name="console.back_up", time_limit=BACKUP_LIMIT)
+def back_up(run_id: int) -> str:
+    """Make a backup; return its state."""
+    from console.backups import backup_runs
+
+    return backup_runs.make(run_id)
 
 
 @shared_task(name="console.update_traffic_ranges")

@@ -22,6 +22,8 @@ from console.analyses.sql import views as sql
 from console.analyses.views import analyses, runs, tables
 from console.api.composition import urls as api_urls
 from console.audit.search import views as audit
+from console.backups import urls as backups
+from console.checks import views as checks
 from console.destinations.views import actions, clients, detail, lists, subscription_messages
 from console.exporters import probes
 from console.messages.search import urls as message_search
@@ -103,6 +105,8 @@ urlpatterns = [
         name="subscription-messages",
     ),
     path("subscriptions/<name:log>/delete", clients.delete_subscription, name="delete-subscription"),
+    path("checks/", checks.checks, name="checks"),
+    path("checks/run", checks.run_checks, name="run-checks"),
     path("objectives/", objectives.objectives, name="objectives"),
     path("objectives/new", objectives.edit, name="new-objective"),
     path("objectives/<int:objective_id>/", objectives.edit, name="edit-objective"),
@@ -141,6 +145,7 @@ urlpatterns = [
     ),
     path("reports/<int:report_id>/editions/<int:edition_id>/mail", reports.preview, name="mail-preview"),
     path("reports/<int:report_id>/<str:action>", reports.change, name="change-report"),
+    *backups.urlpatterns,
     path("audit/", audit.audit, name="audit"),
     path("audit/export.<str:format>", audit.export, name="audit-export"),
     path("palette", command_palette.palette, name="palette"),

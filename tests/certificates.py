@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 PASSWORD = "secret"
+LOCAL = ("localhost", "127.0.0.1")
+Key = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
 class Authority:
@@ -31,9 +33,11 @@ class Authority:
         self.pem = folder / "authority.pem"
         self.pem.write_bytes(self.certificate.public_bytes(Encoding.PEM))
 
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, authority: bool = False) -> x509.Certificate:
+    def _sign(
+        self, subject: x509.Name, key: Key, authority: bool = False, days: float = 2, hosts: tuple[str, ...] = LOCAL
+    ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        names = [_general_name(each) for each in hosts]
         usage = x509.KeyUsage(True, False, False, False, False, authority, authority, False, False)
         return (
             x509.CertificateBuilder()
@@ -41,8 +45,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=2))
+            .not_valid_before(now - datetime.timedelta(days=30))
+            .not_valid_after(now + datetime.timedelta(days=days))
             .add_extension(x509.BasicConstraints(authority, None), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
@@ -51,10 +55,14 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def issue(self, name: str) -> Identity:
-        """A key with a certificate."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        return Identity(self.folder, name, key, self._sign(_named(name), key.public_key()), self.certificate)
+    def issue(
+        self, name: str, *, days: float = 2, hosts: tuple[str, ...] = LOCAL, rsa_key: bool = False,
+        folder: Path | None = None,
+    ) -> Identity:  # fmt: skip
+        """A key with a certificate that is valid for so many days more, for these hosts."""
+        key = rsa.generate_private_key(65537, 2048) if rsa_key else ec.generate_private_key(ec.SECP256R1())
+        signed = self._sign(_named(name), key.public_key(), days=days, hosts=hosts)
+        return Identity(folder or self.folder, name, key, signed, self.certificate)
 
 
 class Identity:
@@ -71,6 +79,14 @@ class Identity:
         self.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         self.locked_key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))
         self.pem.write_bytes(self.key.read_bytes() + self.crt.read_bytes())
+        self.der = certificate.public_bytes(Encoding.DER)
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _named(name: str) -> x509.Name:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from brokerapp.management.commands.runbroker import Command
+from brokerapp.management import runbroker
 from brokerapp.system.environment import PROJECT
 
 #: Seconds for a broker to start, or to end, on a busy machine.
@@ -102,5 +103,4 @@ def _run(arguments: list[str], log: Path, saying: Connection, first: Callable[[]
     os.chdir(PROJECT)
     if first is not None:
         first()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
-    Command().run_from_argv(["manage.py", "runbroker", *arguments])
+    sys.exit(runbroker.broker(arguments, "manage.py runbroker"))

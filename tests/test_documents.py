@@ -15,7 +15,10 @@ from analytics.rollups.counters import NUMBERS
 from console.exporters.prometheus.exposition import METRICS
 
 PROJECT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *(PROJECT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+    *sorted((PROJECT / "docs").rglob("*.md")),
+]
 #: Folders that the file names of a document may be relative to.
 BASES = ("", "brokerapp", "brokerapp/nodes", "brokerapp/network", "brokerapp/cluster", "brokerapp/store", "console")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -19,15 +19,16 @@ from threading import Event
 
 import pyarrow as pa
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.data_files import ARCHIVED, to_archive_schema
+from analytics.archive.format_file import FORMATS, read_format
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.stream_ids import START, position_of
 from analytics.archive.trace_stream import NODE_DELAY_US, TraceStream
 from analytics.rollups.counters import count_events
 from analytics.rollups.store import HOUR, RollupStore
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.decoding import decode
 
@@ -162,6 +163,11 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             log.error("another archiver writes to %s", archive.folder)
+            return 1
+        try:
+            FORMATS.check(read_format(archive.folder))
+        except ConfigurationRefused as refused:
+            log.error("%s", refused)
             return 1
         stopping = Event()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -123,6 +123,15 @@ def copy(source: Path, target: Path, files: Collection[str]) -> None:
     (target / NAME).write_bytes(b"".join(parts))
 
 
+def indexed_files(folder: Path) -> set[str]:
+    """Return the files of the folder that are in the index of this version."""
+    try:
+        with (folder / NAME).open("rb") as index, _mapped(index) as written:
+            return {name for name, _, _ in _records(written)}
+    except (FileNotFoundError, ValueError):  # an empty file cannot be mapped
+        return set()
+
+
 def candidates(folder: Path, keys: Collection[IndexKey]) -> tuple[set[str], set[str]]:
     """Return the files of the folder that may hold one of the keys, and all files in the index."""
     may, known = set(), set()

@@ -3,6 +3,7 @@
     archive/broker=B/day=YYYY-MM-DD/hour=HH/part-<id>.parquet    <id>: the last stream entry in it; UTC
     archive/broker=B/day=.../hour=HH/_keys2                      the index (bloom_index.py)
     archive/broker=B/_commit.json                                the commit record
+    archive/broker=B/_format.json                                the format of all this (format_file.py)
     archive/broker=B/_manifests/                                 which files there should be (manifest.py)
     archive/broker=B/_as_of                                      the time up to which all events are archived
     archive/broker=B/_removed                                    the last position of which events were removed
@@ -35,10 +36,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files, bloom_index, manifest
+from analytics.archive import bloom_index, manifest
 from analytics.archive.compaction import COMPRESSION, PendingMerges
-from analytics.archive.data_files import HOUR_US, REMOVED, to_archive_schema
+from analytics.archive.data_files import HOUR_US, REMOVED, hour_folders, to_archive_schema
+from analytics.archive.format_file import write_format
 from analytics.archive.stream_ids import START, position_of
+from brokerapp.system import atomic_files
 from brokerapp.tracing.schema import VERSION
 
 
@@ -115,8 +118,13 @@ class BrokerArchive:
         staged.rename(self.folder / "_as_of")
 
     def recover(self) -> ArchiveCommit:
-        """Finish a committed append, delete the files of an uncommitted one, and return the commit record."""
+        """Finish a committed append, delete the files of an uncommitted one, and return the commit record.
+
+        An archive that begins here has the present format.
+        """
         commit = self.commit
+        if commit == ArchiveCommit() and not hour_folders(self.folder):
+            write_format(self.folder)
         self._publish(commit)
         self._list_in_manifests(commit)
         for left_over in self.folder.rglob(".*.tmp"):

@@ -24,9 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files, bloom_index, manifest
+from analytics.archive import bloom_index, manifest
 from analytics.archive.data_files import (
     ARCHIVED,
     HOUR_US,
@@ -36,7 +37,11 @@ from analytics.archive.data_files import (
     read_parts,
     start_us,
 )
+from analytics.archive.footer_stats import read_footer
 from analytics.archive.stream_ids import id_of
+from analytics.model.measures import FAILURES
+from brokerapp.system import atomic_files
+from brokerapp.tracing.schema import VERSION, VERSION_KEY
 
 #: Events of a file that is not merged any further: 25 to 50 MB.
 FULL_FILE_EVENTS = 5_000_000
@@ -52,6 +57,8 @@ PENDING_HOURS = 3
 _WAITING_TABLES = 512
 #: Seconds for which files that were replaced can still be read under their hidden names.
 REPLACED_KEPT_SECONDS = 3600
+#: Kinds of events that a merged file has in row groups of their own, because some analyses read nothing else.
+RARE_KINDS = pa.array(FAILURES)
 #: The folder of merged files that are being written.
 MERGING = "merging"
 
@@ -97,31 +104,35 @@ def complete_hours(broker: Path, now_us: int) -> list[Path]:
 
 
 class MergedFile:
-    """Writes the events of several files of an hour to one file."""
+    """Writes the events of several files of an hour to one file.
 
-    def __init__(self, target: Path) -> None:
+    Failures have row groups of their own, after the others: to find the few among all events, readers skip the row
+    groups in whose dictionary of kinds there are none (RARE_KINDS).
+    """
+
+    def __init__(self, target: Path, version: int = VERSION) -> None:
         self.names: list[str] = []
         self.events = 0
-        self._target, self._writer = target, pq.ParquetWriter(target, ARCHIVED, **COMPRESSION)
-        self._waiting: list[pa.Table] = []
-        self._waiting_events = 0
+        schema = ARCHIVED.with_metadata({VERSION_KEY: str(version).encode()})
+        self._target, self._writer = target, pq.ParquetWriter(target, schema, **COMPRESSION)
+        self._common, self._rare = _RowGroups(self._writer), _RowGroups(self._writer)
         self._keys = [np.empty(0, np.uint64)]
 
     def add(self, name: str, events: pa.Table, keys: np.ndarray) -> None:
         """Add the events of a file and the hashes of their keys."""
         self.names.append(name)
         self.events += events.num_rows
-        self._waiting.append(events)
-        self._waiting_events += events.num_rows
+        is_rare = pc.is_in(events["kind"], value_set=RARE_KINDS)
+        if pc.any(is_rare).as_py():
+            self._rare.add(events.filter(is_rare))
+            events = events.filter(pc.invert(is_rare))
+        self._common.add(events)
         self._keys.append(keys)
-        if self._waiting_events >= ROW_GROUP_EVENTS:
-            self._write_waiting()
-        elif len(self._waiting) >= _WAITING_TABLES:
-            self._waiting = [_as_one(self._waiting)]
 
     def finish(self, path: Path) -> np.ndarray:
         """Write the rest, give the file its path, and return the hashes of the keys, each once."""
-        self._write_waiting()
+        self._common.write_waiting()
+        self._rare.write_waiting()
         self._writer.close()
         self._target.rename(path)
         found = np.sort(np.concatenate(self._keys))  # np.unique hashes them, which takes several times as long
@@ -132,16 +143,42 @@ class MergedFile:
         self._writer.close()
         self._target.unlink(missing_ok=True)
 
-    def _write_waiting(self) -> None:
-        if self._waiting:
-            events = _as_one(self._waiting)
+
+class _RowGroups:
+    """Collects events until there are enough for a row group of the file."""
+
+    def __init__(self, writer: pq.ParquetWriter) -> None:
+        self._writer = writer
+        self._waiting: list[pa.Table] = []
+        self._events = 0
+
+    def add(self, events: pa.Table) -> None:
+        """Add events, and write all that wait when they are enough."""
+        self._waiting.append(events)
+        self._events += events.num_rows
+        if self._events >= ROW_GROUP_EVENTS:
+            self.write_waiting()
+        elif len(self._waiting) >= _WAITING_TABLES:
+            self._waiting = [_as_one(self._waiting)]
+
+    def write_waiting(self) -> None:
+        """Write the events that wait as one row group."""
+        if self._events:
+            events = _with_own_kinds(_as_one(self._waiting))
             self._writer.write_table(events, row_group_size=events.num_rows)  # no small group for the last few
-        self._waiting, self._waiting_events = [], 0
+        self._waiting, self._events = [], 0
 
 
 def _as_one(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the events of these tables with one dictionary for each column, not one for each table."""
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def _with_own_kinds(events: pa.Table) -> pa.Table:
+    """Return the events with a dictionary of the kinds that they have and no others: readers skip row groups by it."""
+    column = events.schema.get_field_index("kind")
+    own = events["kind"].cast(pa.string()).dictionary_encode()
+    return events.set_column(column, events.schema.field(column), own.cast(events.schema.field(column).type))
 
 
 class PendingMerges:
@@ -190,12 +227,11 @@ def compact(
     shutil.rmtree(new, ignore_errors=True)
     for folder in (new, old.parent):
         atomic_files.make_folder(folder)
-    # A name that no other file ever had: readers cache what they read of a file by its name.
-    name = f"part-{id_of(group[-1].last)}_{sum(each.appends for each in group)}.parquet"
+    replaced = {each.path.name for each in group}
+    name = _merged_name(group)
     merge = pending.take(hour, group) or _merge(group, new / f".{name}.tmp", indexed)
     keys = merge.finish(new / name)
     at("merged")
-    replaced = {each.path.name for each in group}
     stay = [each.path for each in data_files(hour) if each.path.name not in replaced]
     for path in stay:
         os.link(path, new / path.name)
@@ -216,9 +252,20 @@ def compact(
     at("put-away")
 
 
+def _merged_name(group: Sequence[DataFile]) -> str:
+    """Return a name that no other file ever had: readers cache what they read of a file by its name.
+
+    A file that is rewritten alone would keep its name; it gets a leading zero.
+    """
+    end, appends = id_of(group[-1].last), str(sum(each.appends for each in group))
+    while any(each.path.name == f"part-{end}_{appends}.parquet" for each in group):
+        appends = f"0{appends}"
+    return f"part-{end}_{appends}.parquet"
+
+
 def _merge(group: Sequence[DataFile], target: Path, indexed: Sequence[str]) -> MergedFile:
-    """Read the events of these files into one."""
-    merge = MergedFile(target)
+    """Read the events of these files into one, of the version of the oldest events in it."""
+    merge = MergedFile(target, min(read_footer(each.path).version for each in group))
     for events in read_parts((each.path for each in group), ROW_GROUP_EVENTS):
         merge.add("", events, bloom_index.event_keys(events, indexed))
     return merge

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from analytics.archive import atomic_files, manifest
+from analytics.archive import manifest
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.data_files import hour_folders
 from analytics.archive.manifest import FOREIGN, NOT_OURS, SetAside
 from analytics.archive.read_locks import exclusive_lock
+from brokerapp.system import atomic_files
 
 NAME = "_set_aside.json"
 #: Seconds between two computations of the checksums of an hour. One hour is read a minute, at about 3 GB a second.

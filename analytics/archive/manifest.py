@@ -31,9 +31,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analytics.archive import atomic_files
 from analytics.archive.data_files import DataFile, data_files, hour_folders, position_in
 from analytics.archive.footer_stats import READ_ERRORS, read_footer
+from brokerapp.system import atomic_files
 
 FOLDER = "_manifests"
 #: Reasons why a file is not read.

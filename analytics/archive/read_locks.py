@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from analytics.archive import atomic_files
+from brokerapp.system import atomic_files
 
 NAME = "_readers"
 

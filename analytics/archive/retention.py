@@ -6,8 +6,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from analytics.archive import atomic_files, manifest
+from analytics.archive import manifest
 from analytics.archive.data_files import HOUR_US, REMOVED, data_files, start_us
+from brokerapp.system import atomic_files
 
 _DAY_US = 24 * HOUR_US
 

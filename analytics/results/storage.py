@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files
 from analytics.requests.request import TimeWindow
 from analytics.results import charts
+from brokerapp.system import atomic_files
 
 RESULT = "result.json"
 #: Rows of a table in result.json; the Parquet file has all.

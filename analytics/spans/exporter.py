@@ -21,7 +21,6 @@ from typing import Protocol
 
 from opentelemetry.sdk.trace import ReadableSpan
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.trace_stream import TraceStream
 from analytics.spans.event_source import EventSource
@@ -31,6 +30,7 @@ from analytics.spans.progress import ExportProgress, read_progress, spans_folder
 from analytics.spans.settings import SpanSettings
 from analytics.spans.traced_messages import MESSAGE_SECONDS, TracedMessages
 from brokerapp.errors import ConfigurationRefused, StoreUnavailable
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import Environment
 
 #: How often the stream is read while it is empty: nodes write once a second, the archiver trims every five seconds.
@@ -183,7 +183,7 @@ def main() -> int:
 
 
 def _serve(environment: Environment, settings: SpanSettings, folder: Path) -> None:
-    stopping, receiver = Event(), OtlpDelivery()
+    stopping, receiver = Event(), OtlpDelivery(settings.headers)
 
     def stop(*_args: object) -> None:
         stopping.set()

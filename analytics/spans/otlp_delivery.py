@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import requests
@@ -23,13 +23,16 @@ class Delivery(Enum):
 
 
 class OtlpDelivery:
-    """Sends spans to the receiver that the environment names, with the SDK's exporter: headers, TLS, compression."""
+    """Sends spans to the receiver that the environment names, with the SDK's exporter: TLS, compression.
 
-    def __init__(self) -> None:
+    Without `headers` the SDK takes those of the environment.
+    """
+
+    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
         self._status: int | None = None
         session = requests.Session()
         session.hooks["response"].append(self._note)
-        self._exporter: SpanExporter = OTLPSpanExporter(session=session)
+        self._exporter: SpanExporter = OTLPSpanExporter(headers=headers or None, session=session)
 
     def _note(self, response: requests.Response, *_args: object, **_options: object) -> None:
         self._status = response.status_code

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from analytics.archive import atomic_files
 from analytics.archive.stream_ids import START
+from brokerapp.system import atomic_files
 
 _PROGRESS = "progress.json"
 

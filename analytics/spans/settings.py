@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler, TraceIdRatioBased
+from opentelemetry.util.re import parse_env_headers
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.secret_variables import with_secrets
 
 #: The name of the service unless OTEL_SERVICE_NAME has another.
 DEFAULT_SERVICE = "sluice"
@@ -28,18 +30,21 @@ _SAMPLERS: dict[str, Callable[[float], Sampler]] = {
 }
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 
 
 @dataclass(frozen=True, slots=True)
 class SpanSettings:
-    """Which spans are exported, and by which service. Endpoint, headers and TLS are read by the OTLP exporter."""
+    """Which spans are exported, by which service and with which headers; the OTLP exporter reads endpoint and TLS."""
 
     sampler: Sampler
     resource: Resource
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def read(variables: Mapping[str, str], broker: str) -> SpanSettings:
         """Return the settings that these variables describe. Raises ConfigurationRefused."""
+        variables = with_secrets(variables)
         for name in _PROTOCOLS:
             if variables.get(name, PROTOCOL) != PROTOCOL:
                 raise ConfigurationRefused(f"{name}={variables[name]} is not supported: it must be {PROTOCOL}")
@@ -47,7 +52,8 @@ class SpanSettings:
             _check_endpoint(name, variables.get(name, ""))
         service = variables.get("OTEL_SERVICE_NAME") or DEFAULT_SERVICE
         resource = Resource.create({SERVICE_NAME: service, SERVICE_INSTANCE_ID: broker})
-        return SpanSettings(_sampler(variables), resource)
+        headers = next((variables[name] for name in _HEADERS if variables.get(name)), "")
+        return SpanSettings(_sampler(variables), resource, parse_env_headers(headers, liberal=True))
 
 
 def _check_endpoint(name: str, address: str) -> None:

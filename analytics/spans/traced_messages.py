@@ -23,7 +23,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from analytics.archive import atomic_files
+from brokerapp.system import atomic_files
 
 #: Messages remembered; about 150 MB. Beyond it the one that was not seen for the longest time is forgotten.
 MAX_MESSAGES = 100_000

@@ -15,13 +15,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from analytics.archive import atomic_files
 from analytics.spark import jvm
 from analytics.spark import server as spark_server
 from analytics.spark.class_data_sharing import archive_exists, failure_note, has_failed, path
 from analytics.spark.session import SparkUnavailable, connect
 from analytics.spark.warmup import warm_up
 from brokerapp.errors import BrokerError
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import Environment
 
 #: Seconds for the server to start, and to write the archive when it ends, on a busy machine.

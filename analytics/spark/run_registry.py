@@ -9,8 +9,8 @@ import re
 import time
 from pathlib import Path
 
-from analytics.archive import atomic_files
 from brokerapp.errors import RequestRefused
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import Environment
 
 _KEPT_SECONDS = 24 * 3600

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from analytics.archive import atomic_files
 from analytics.spark import class_data_sharing, jvm
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import PROJECT, Environment
 
 #: Groups with texts (such as the newest message of each cause) that are hashed, a kilobyte each; more are sorted.

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.requests.errors import RunCancelled
 from analytics.requests.request import AnalysisRequest
@@ -21,6 +20,7 @@ from analytics.spark.run_execution import RunExecution
 from analytics.spark.run_registry import RunRegistry
 from analytics.spark.server import scratch_folder
 from analytics.spark.session import connect, url_of
+from brokerapp.system import atomic_files
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.columns import table_of
 from brokerapp.tracing.schema import ACK, DISPATCH, ENQUEUE, FORWARD

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from analytics.archive import atomic_files
+from brokerapp.system import atomic_files
 
 #: The lock that a builder holds; its file has this name.
 BUILDS = "_lock"

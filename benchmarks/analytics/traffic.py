@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from analytics.archive import atomic_files
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
-from analytics.archive.compaction import COMPRESSION, ROW_GROUP_EVENTS
+from analytics.archive.compaction import MergedFile
+from analytics.archive.data_files import position_in, to_archive_schema
 from analytics.requests.request import TimeWindow
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
+from brokerapp.system import atomic_files
 from brokerapp.tracing.arrow_schema import MOMENT, SCHEMA
 from brokerapp.tracing.schema import ALL, CHANGED, KINDS
 
@@ -48,6 +48,8 @@ SENDERS = 2
 
 _KIND = {name: code for code, name in enumerate(KINDS)}
 EVENTS_A_MESSAGE = 5.4  # about
+#: Events of a file that the archiver appended, before compaction.
+APPENDED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +336,16 @@ def write(folder: Path, made: Stretch, id: str) -> int:
             day, clock = divmod(int(hour), 24)
             path = folder / f"broker={name}/day={np.datetime64(day, 'D')}/hour={clock:02}/part-{id}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(_table(rows, made, name), path, row_group_size=ROW_GROUP_EVENTS, **COMPRESSION)
+            _write_file(path, to_archive_schema(_table(rows, made, name), position_in(path.name) or 0))
     return len(hours)
+
+
+def _write_file(path: Path, events: pa.Table) -> None:
+    """Write the file that compaction makes of these events, which were appended a few at a time."""
+    merged = MergedFile(path.with_suffix(".tmp"))
+    for start in range(0, events.num_rows, APPENDED):
+        merged.add("", events.slice(start, APPENDED), np.empty(0, np.uint64))
+    merged.finish(path)
 
 
 def _table(rows: dict[str, np.ndarray], made: Stretch, broker: str) -> pa.Table:

@@ -259,7 +259,7 @@ class ShardAdmin:
                 return asdict(last)
             await asyncio.sleep(LOOK_SECONDS)
         raise RequestRefused(
-            f"the family {move['family']!r} is still being moved after {seconds:g} s, which goes on: see its shard"
+            f"the family {move['family']!r} is still being moved after {seconds:g} s: the move continues"
         )
 
     # -- reading

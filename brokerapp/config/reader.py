@@ -39,6 +39,7 @@ from brokerapp.engine.routing.cycle_detection import find_cycle
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.definitions import DEFAULT_VIRTUAL_TOPIC, Definitions, MirroredQueue, VirtualDestination
 from brokerapp.model.destination import Destination
+from brokerapp.system.secret_variables import with_secrets
 
 #: Attribute and element that name a class which decides who may read a message.
 _MESSAGE_POLICY = "messageAuthorizationPolicy"
@@ -47,8 +48,9 @@ _MESSAGE_POLICY = "messageAuthorizationPolicy"
 def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -> BrokerConfig:
     """Read a configuration file and return the broker that it describes.
 
-    Placeholders get their values from the property files it names, from `properties`, from environment variables, and
-    those of ActiveMQ's folders from where it lies. Raises ConfigurationRefused, which names the line and the rule.
+    Placeholders get their values from the property files it names, from `properties`, from environment variables and
+    files of secrets, and those of ActiveMQ's folders from where it lies. Raises ConfigurationRefused, which names the
+    line and the rule.
     """
     path = Path(path)
     try:
@@ -56,7 +58,7 @@ def read_config(path: str | Path, properties: Mapping[str, str] | None = None) -
     except OSError as wrong:
         raise ConfigurationRefused(f"cannot read {path}: {wrong.strerror}") from wrong
     folder = path.resolve().parent
-    values = {**_folders(folder), **os.environ, **(properties or {})}
+    values = {**_folders(folder), **with_secrets(os.environ), **(properties or {})}
     try:
         config = _parse(text, LoadContext(values, folder, importing=(path.resolve(),)))
         return replace(config, tls=resolve_store_paths(config.tls, folder))

@@ -7,6 +7,8 @@ takes ten megabytes.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
@@ -26,16 +28,55 @@ _JAVA = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PEM = b"-----BEGIN "
 
 
+@dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """What a certificate says of itself."""
+
+    subject: str
+    issuer: str
+    hosts: tuple[str, ...]  #: names and addresses that it is for
+    valid_from: datetime
+    valid_until: datetime
+    is_self_signed: bool
+    der: bytes = field(repr=False)
+
+
 def own_certificate(store: KeyStore) -> bytes:
     """Return the certificate, as DER, that goes with the key of a key store."""
+    return _own(store).public_bytes(Encoding.DER)
+
+
+def read_certificate(store: KeyStore) -> CertificateFacts:
+    """Return what the certificate of a key store says. Raises ConfigurationRefused."""
+    try:
+        found = _own(store)
+    except ValueError as wrong:
+        raise ConfigurationRefused(f"{store.path}: no certificate can be read from it: {wrong}") from wrong
+    return CertificateFacts(
+        found.subject.rfc4514_string(), found.issuer.rfc4514_string(), _hosts(found), found.not_valid_before_utc,
+        found.not_valid_after_utc, found.subject == found.issuer, found.public_bytes(Encoding.DER),
+    )  # fmt: skip
+
+
+def _own(store: KeyStore) -> x509.Certificate:
     content = read_store(store)
-    if content.startswith(b"0"):
-        found = _pkcs12(store, content).cert
-        assert found is not None
-        certificate = found.certificate
-    else:
-        certificate = x509.load_pem_x509_certificates(content)[0]
-    return certificate.public_bytes(Encoding.DER)
+    if not content.startswith(b"0"):
+        return x509.load_pem_x509_certificates(content)[0]
+    found = _pkcs12(store, content).cert
+    if found is None:
+        raise ConfigurationRefused(f"{store.path}: private key with a certificate not found")
+    return found.certificate
+
+
+def _hosts(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    return (
+        *names.get_values_for_type(x509.DNSName),
+        *(str(each) for each in names.get_values_for_type(x509.IPAddress)),
+    )
 
 
 def certificates(store: KeyStore) -> list[str]:

@@ -1,11 +1,13 @@
-"""TLS: files with keys and certificates (key_stores.py) -> what a listener needs to speak it."""
+"""TLS: files with keys and certificates (key_stores.py) -> what a listener needs to speak it.
+
+tls_renewal.py makes such contexts anew when the files change.
+"""
 
 from __future__ import annotations
 
 import os
 import ssl
 import tempfile
-import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -69,35 +71,6 @@ def client_context(stores: TlsStores) -> ssl.SSLContext:
     if stores.key_store is not None:
         _load_identity(context, stores.key_store, stores.key)
     return context
-
-
-class ClientContexts:
-    """Makes client contexts of these stores: anew only when their files have changed, as they are slow to read.
-
-    It is called in threads of their own. Raises ConfigurationRefused.
-    """
-
-    def __init__(self, stores: TlsStores) -> None:
-        self._stores = stores
-        self._files = [each.path for each in (stores.key_store, stores.key, stores.trust_store) if each is not None]
-        self._lock = threading.Lock()
-        self._made: tuple[list[int | None], ssl.SSLContext] | None = None
-
-    def __call__(self) -> ssl.SSLContext:
-        """Return the TLS context for the files as they are now."""
-        with self._lock:
-            times = [_modified_ns(each) for each in self._files]
-            if self._made is None or self._made[0] != times:
-                self._made = times, client_context(self._stores)
-            return self._made[1]
-
-
-def _modified_ns(path: str) -> int | None:
-    """When a file was written, in nanoseconds; None: it cannot be looked at, which whoever reads it says."""
-    try:
-        return Path(path).stat().st_mtime_ns
-    except OSError:
-        return None
 
 
 def _load_identity(context: ssl.SSLContext, store: KeyStore, key: KeyStore | None) -> None:

@@ -9,6 +9,7 @@ from brokerapp.model import JsonObject
 from brokerapp.model.stats_records import NodeStatus
 from brokerapp.monitoring.prometheus_text import COUNTER, GAUGE, Sample, label_text, metric, suffix
 from brokerapp.store.server.disk_space import DiskSpace
+from brokerapp.version import VERSION
 
 #: What metrics of nodes are called by, before the name of each.
 PREFIX = "sluice_node_"
@@ -168,8 +169,15 @@ def nodes_up(nodes: Sequence[NodeStatus]) -> str:
     return metric(NODE_UP, GAUGE, NODE_UP_HELP, [Sample(int(bool(nodes))), *each])
 
 
+def build_info() -> str:
+    """Return the metric whose label is the version of what answers."""
+    about = "Version of Sluice as a label; the value is always 1"
+    return metric("sluice_build_info", GAUGE, about, [Sample(1, label_text({"version": VERSION}))])
+
+
 def of_one_node(node: NodeStatus) -> Iterator[str]:
     """Yield the page /metrics of one node, whose names are those of /metrics/v2."""
+    yield build_info()
     up = Sample(1, _label(node))
     yield metric(NODE_UP, GAUGE, NODE_UP_HELP, [up])
     for name, type, help, value in store_metrics([node]):

@@ -8,14 +8,16 @@ from dataclasses import replace
 from brokerapp.cluster.settings import ClusterSettings, check, read_members
 from brokerapp.config import Authentication, BrokerConfig, ConfiguredGrant, TransportConnector, default_config
 from brokerapp.config.elements.connector_options import DISCOVERY_URI, conventions_of, limits_of, tls_options_of
+from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.login import Authenticate
-from brokerapp.connections.tls import mutual_contexts, server_context
+from brokerapp.connections.tls import mutual_contexts
+from brokerapp.connections.tls_renewal import RenewedFromFiles, ServerContext
 from brokerapp.engine.policy.authorization import Principal
 from brokerapp.engine.policy.life_cycles import AUTO_DESTROY_AFTER_MS
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.destination import ANY_REST, NAMED_KINDS, Destination
 from brokerapp.model.settings import Settings
-from brokerapp.model.transport_connector import TRANSPORTS, KeyStore, TlsStores, is_loopback
+from brokerapp.model.transport_connector import TRANSPORTS, TlsOptions, is_loopback
 from brokerapp.nodes.links.peer_links import LinkTls
 from brokerapp.runtime.hosted_node import HostedNode
 from brokerapp.runtime.listeners import ListenAddress
@@ -58,11 +60,6 @@ def _installed(environment: Environment) -> BrokerConfig:
     if environment.openwire_port is not None:
         ways.insert(0, ("openwire", "tcp", environment.openwire_port))
     extra = (TransportConnector(name, scheme, environment.bind, port) for name, scheme, port in ways)
-    certificate, key, password = environment.tls_certificate, environment.tls_key, environment.tls_password
-    stores = TlsStores(
-        key_store=KeyStore(certificate, password) if certificate else None,
-        key=KeyStore(key, password) if key else None,
-    )
     connectors = (*config.connectors, *extra)
     cluster = None
     if environment.cluster:
@@ -70,7 +67,9 @@ def _installed(environment: Environment) -> BrokerConfig:
             read_members(environment.cluster), environment.cluster_master, environment.cluster_user,
             environment.cluster_password,
         )  # fmt: skip
-    return replace(config, connectors=connectors, tls=stores, authorization=INSTALLATION_GRANTS, cluster=cluster)
+    return replace(
+        config, connectors=connectors, tls=tls_stores(environment), authorization=INSTALLATION_GRANTS, cluster=cluster
+    )
 
 
 def node_config(
@@ -137,9 +136,9 @@ def node_config(
     )
 
 
-def link_tls(config: BrokerConfig) -> LinkTls:
+def link_tls(config: BrokerConfig) -> RenewedFromFiles[LinkTls]:
     """Return the TLS contexts for links between nodes of a broker. Raises ConfigurationRefused."""
-    return LinkTls(*mutual_contexts(config.tls))
+    return RenewedFromFiles(config.tls, lambda stores: LinkTls(*mutual_contexts(stores)), "links between nodes")
 
 
 def auto_destroy_after(config: BrokerConfig) -> int:
@@ -155,11 +154,12 @@ def listen_addresses(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], t
     The report on the file names connectors that speak another protocol.
     """
     found, refused = [], []
+    contexts: dict[TlsOptions, ServerContext] = {}  # connectors with the same options share one: files are slow to read
     for connector in config.connectors:
         if connector.scheme not in TRANSPORTS:
             continue
         try:
-            found.append(_listen(connector, config))
+            found.append(_listen(connector, config, contexts))
         except ConfigurationRefused as why:
             refused.append(f"transportConnector {connector.name!r} at {connector.uri} is not served: {why}")
     return tuple(found), tuple(refused)
@@ -174,14 +174,20 @@ def check_served(config: BrokerConfig) -> None:
         )
 
 
-def _listen(connector: TransportConnector, config: BrokerConfig) -> ListenAddress:
+def _listen(
+    connector: TransportConnector, config: BrokerConfig, contexts: dict[TlsOptions, ServerContext]
+) -> ListenAddress:
     carrier = TRANSPORTS[connector.scheme]
+    tls = None
+    if carrier.tls:
+        options = tls_options_of(connector)
+        tls = contexts.get(options) or contexts.setdefault(options, ServerContext(config.tls, options, "connectors"))
     return ListenAddress(
         connector.host,
         connector.port,
         connector.name,
         transport=carrier,
-        tls=server_context(config.tls, tls_options_of(connector)) if carrier.tls else None,
+        tls=tls,
         limits=limits_of(connector),
         conventions=replace(conventions_of(connector)[0], path_separator=config.path_separator),
         discovery=dict(connector.attributes).get(DISCOVERY_URI, ""),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from brokerapp.connections.connector_state import ClientServices, ConnectorState
 from brokerapp.connections.login import Authenticate
+from brokerapp.connections.tls_renewal import ServerContext
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.stats_records import ListenerStats
@@ -28,7 +28,7 @@ class ListenAddress:
     port: int
     name: str = "stomp"
     transport: Transport = PLAIN_STOMP
-    tls: ssl.SSLContext | None = None
+    tls: ServerContext | None = None
     limits: ConnectionLimits = DEFAULT_LIMITS
     conventions: NamingConventions = PLAIN
     discovery: str = ""  #: the group of brokers in which its address is announced, as a uri

@@ -24,7 +24,7 @@ from brokerapp.cluster.settings import ClusterSettings
 from brokerapp.connections.cluster_updates import ClusterUpdates, addresses_by_node
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.connections.login import Authenticate
-from brokerapp.connections.tls import ClientContexts
+from brokerapp.connections.tls_renewal import ClientContexts, keep_renewed
 from brokerapp.core.assembly import AssembledBroker
 from brokerapp.core.broker import Broker
 from brokerapp.engine.policy.authorization import AuthorizationMap
@@ -57,6 +57,7 @@ from brokerapp.runtime.shards.node_shards import NodeShards
 from brokerapp.runtime.startup_checks import (
     check_other_nodes,
     recover_logs,
+    restored_config,
     wait_for_former_node,
     wait_for_replicas,
 )
@@ -128,8 +129,8 @@ class Node:
 
     async def _start(self) -> None:
         tune_process()
-        config = self.config
         await self._store.open()
+        config = self.config = await restored_config(self._store, self.config)
         await self._store.server.check_confirmation(config.replicas)
         await wait_for_replicas(self._store.server, config.replicas)
         await check_other_nodes(self._store.nodes, config)
@@ -138,7 +139,8 @@ class Node:
         self.broker = await self._make_broker(definitions)
         self.membership = NodeMembership(
             store=self._store.nodes, name=config.node, host=config.link_host, timeout_ms=config.node_timeout_ms,
-            placement=self._placement, is_exclusive=config.owns_store, tls=config.link_tls,
+            placement=self._placement, is_exclusive=config.owns_store,
+            tls=config.link_tls.latest if config.link_tls is not None else None,
             about={CLUSTERED: config.cluster is not None},
         )  # fmt: skip
         self._dispatch_loop.attach(self.broker.dispatcher, self._placement, self.membership)
@@ -160,7 +162,9 @@ class Node:
         accepted = AcceptedBridges(internal, self.broker.advisories)
         self._listeners = Listeners(services, self._authenticate, internal, accepted)
         registry = NetworkConnectorStore(self._store.connectors)
-        await registry.initialize(config.network, impose=config.replaces_definitions, first=alone)
+        await registry.initialize(
+            config.network, impose=config.replaces_definitions, first=alone, starts=not config.is_copy
+        )
         trust = ClientContexts(config.tls)
         self.network = ConnectorManager(
             internal, (), trust,
@@ -282,6 +286,7 @@ class Node:
             "requests": self._serving.run,
             "requests that waited": self._serving.run_deferred,
             "libraries": self._tidy_libraries,
+            "certificates": partial(keep_renewed, self.config.renewed()),
         }
         if self._applying is not None:
             work_by_name["applying"] = self._applying.run

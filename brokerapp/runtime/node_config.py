@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from brokerapp.cluster.settings import ClusterSettings
+from brokerapp.connections.tls_renewal import RenewedFromFiles
 from brokerapp.engine.policy.authorization import AuthorizationEntry
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.destination import Destination
@@ -41,14 +44,21 @@ class NodeConfig:
     owns_store: bool = False  #: nobody else can use this store, so a former node need not be waited for
     cluster: ClusterSettings | None = None  #: the one it is in
     network: tuple[NetworkConnector, ...] = ()  #: connectors to other brokers, unless the store knows others
+    is_copy: bool = False  #: of another broker, so that no connector starts by itself
     network_at_once: bool = False  #: no connector waits for the first attempt of another
     tls: TlsStores = NO_STORES  #: by which other brokers are believed, and believe this one
     node: str = ONLY_NODE  #: its name among the nodes of the broker
     node_timeout_ms: int = NODE_TIMEOUT_MS  #: without a beat after which it is taken for dead
     link_host: str = "127.0.0.1"  #: where other nodes of the broker reach it
-    link_tls: LinkTls | None = None  #: how it speaks with them; None: unencrypted
+    link_tls: RenewedFromFiles[LinkTls] | None = None  #: how it speaks with them; None: unencrypted
 
     @property
     def node_name(self) -> str:
         """Return the name that the node was given; "": none."""
         return "" if self.node == ONLY_NODE else self.node
+
+    def renewed(self) -> Iterator[RenewedFromFiles[Any]]:
+        """Yield what is made of files with keys and certificates, and made anew when they change."""
+        yield from (each.tls.held for each in self.listen if each.tls is not None)
+        if self.link_tls is not None:
+            yield self.link_tls

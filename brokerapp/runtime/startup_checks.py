@@ -7,14 +7,17 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
 from brokerapp.nodes.membership.compatibility import check_compatibility
 from brokerapp.runtime.node_config import NodeConfig
 from brokerapp.store import LogState
 from brokerapp.store.nodes import NODE_TIMEOUT_MS
+from brokerapp.store.restored_mark import RestoredMarkStore
 from brokerapp.store.server.server_status import ServerStatus
+from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.store.shards.members import ShardedMembers
 from brokerapp.store.shards.parts import ShardedLogs
 
@@ -22,6 +25,22 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between checks whether replicas confirm changes.
 REPLICA_SECONDS = 0.5
+
+
+async def restored_config(store: BrokerStore, config: NodeConfig) -> NodeConfig:
+    """Return the configuration of a node on this store: on a copy of another broker it is in no cluster.
+
+    Raises ConfigurationRefused for a store that was restored from a backup, until an operator says what it is.
+    """
+    mark = await RestoredMarkStore(store.client).read()
+    if mark is None:
+        return config
+    if mark.refusal:
+        raise ConfigurationRefused(mark.refusal)
+    logger.warning(
+        "this broker is a copy, %s: its network connectors are stopped, and it is in no cluster", mark.origin
+    )
+    return replace(config, cluster=None, is_copy=True)
 
 
 async def check_other_nodes(nodes: ShardedMembers, config: NodeConfig) -> None:

@@ -51,8 +51,8 @@ from brokerapp.stomp.send_headers import (
 from brokerapp.stomp.send_heads import DECIDING, VARYING, Values, named_values
 from brokerapp.stomp.server_frames import ServerFrames
 from brokerapp.stomp.subscribe_headers import options_of, subscription_name
+from brokerapp.version import PRODUCT
 
-SERVER = "Sluice/0.1.0"
 #: Best first.
 VERSIONS = ("1.2", "1.1", "1.0")
 ACK_MODES = frozenset({"auto", "client", "client-individual"})
@@ -165,7 +165,7 @@ class StompSession:
             theirs = 0  # it asked before it knew the version, and 1.0 knows no heart-beats
         self.heart_beat = ours, theirs
         self._enter(SessionState.CONNECTED)
-        answer = {"version": version, "server": SERVER, "heart-beat": f"{ours},{theirs}"}
+        answer = {"version": version, "server": PRODUCT, "heart-beat": f"{ours},{theirs}"}
         request = headers.get("request-id", headers.get("receipt"))
         if request is not None:
             answer["response-id"] = answer["receipt-id"] = request

@@ -66,8 +66,11 @@ class NodeStore(StorePart):
         await self._client.call("revoke", [self._keys.state], [session, its_session])
 
     async def admit(self, session: str) -> None:
-        """Let a session write that is no member's, to finish what a member left; until it is revoked."""
-        await self._client.call("admit", [self._keys.state], [session, RECOVERY])
+        """Let a session write that is no member's, to finish what a member left; until it is revoked.
+
+        Replicas have it then as they have commits, and all that was written before.
+        """
+        await self._client.call_confirmed("admit", [self._keys.state], [session, RECOVERY])
 
     async def members(self) -> tuple[int, dict[str, JsonObject]]:
         """Return the epoch of the membership, and each member's record by name; some may be dead already."""

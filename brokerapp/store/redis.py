@@ -9,6 +9,7 @@ from dataclasses import replace
 from brokerapp.store import CommitBatch, CommitResult, StoreLimits
 from brokerapp.store.client.client import StoreClient
 from brokerapp.store.client.connection import retrieve_error
+from brokerapp.store.client.continuity import FORMATS
 from brokerapp.store.client.libraries import FunctionLibraries
 from brokerapp.store.commit_codec import decode_result, encode_call
 from brokerapp.store.connectors import ConnectorStore
@@ -23,6 +24,7 @@ from brokerapp.store.schedules import ScheduleStore
 from brokerapp.store.server.server_status import ServerStatus
 from brokerapp.store.stats_snapshots import StatisticsStore
 from brokerapp.store.versions import DefinitionStore
+from brokerapp.system.formats import SupportedFormats
 
 #: Trace batches kept when no archiver takes them: at up to 32,768 events each, some 8 million events.
 TRACE_BATCHES = 250
@@ -31,11 +33,13 @@ TRACE_BATCHES = 250
 class RedisStore:
     """Store of one broker, or one of its shards: connections to its server, and a named part for each kind of data.
 
-    Every verb is atomic. Belongs to the event loop it is first used on. `replicas`: see StoreClient.
+    Every verb is atomic. Belongs to the event loop it is first used on. `replicas`, `formats`: see StoreClient.
     """
 
-    def __init__(self, url: str, broker: str, replicas: int = 0, shard: int = 0) -> None:
-        self.client = client = StoreClient(url, broker, replicas, shard)
+    def __init__(
+        self, url: str, broker: str, replicas: int = 0, shard: int = 0, formats: SupportedFormats = FORMATS
+    ) -> None:
+        self.client = client = StoreClient(url, broker, replicas, shard, formats)
         self.url, self.keys = url, client.keys
         self.entries = EntryStore(client)  #: messages of logs, read
         self.logs = LogStore(client)  #: which logs there are, their attributes and sizes

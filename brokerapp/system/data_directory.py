@@ -36,6 +36,15 @@ class DataDirectory:
             self._external_url.write_text(elsewhere)
         self._name.write_text(broker)
 
+    def external_url(self) -> str:
+        """Return the URL of a store elsewhere that the last node here used; "" where it used the embedded one."""
+        return self._external_url.read_text().strip() if self._external_url.exists() else ""
+
+    def embedded_url(self) -> str:
+        """Return where the embedded store listens, or will as far as is known before it has started."""
+        note = self.store / "store.url"
+        return note.read_text().strip() if note.exists() else f"unix://{self.store}/valkey.sock"
+
     def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""
         if not self.path.is_dir():
@@ -51,3 +60,13 @@ class DataDirectory:
                 f"no broker is running with --data {self.path}, or it is still starting: {each.name} is missing"
             )
         return url.read_text().strip(), self._name.read_text().strip()
+
+    def stored_broker(self) -> tuple[str, str | None]:
+        """Return the name of the broker that was started here last, and the URL of its store; None: the folder's own.
+
+        Raises StoreUnavailable when none was.
+        """
+        if not self._name.exists():
+            raise StoreUnavailable(f"no broker was started with --data {self.path}: use the --data of a broker")
+        url = self._external_url.read_text().strip() if self._external_url.exists() else None
+        return self._name.read_text().strip(), url

@@ -14,10 +14,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
 
-#: Ways to STOMP that are served where a port is given, by scheme.
-EXTRA_PORTS = {"stomp+ssl": "SLUICE_STOMP_SSL_PORT", "ws": "SLUICE_WS_PORT", "wss": "SLUICE_WSS_PORT"}
+#: Further connectors, which are served where a port is given, by scheme.
+EXTRA_PORTS = {
+    "stomp+ssl": "SLUICE_STOMP_SSL_PORT",
+    "ws": "SLUICE_WS_PORT",
+    "wss": "SLUICE_WSS_PORT",
+    "ssl": "SLUICE_OPENWIRE_SSL_PORT",
+}
 
 #: Properties that messages of many businesses have, and are asked for by.
 INDEXED = "order,orderId,order-id,customer,invoice"
@@ -28,10 +34,16 @@ ARCHIVE_DAYS, ARCHIVE_GIGABYTES = 31, 20
 HOURLY_TABLE_DAYS, DAILY_TABLE_DAYS = 93, 1830
 _GIGABYTE = 10**9
 
+#: Seconds for which browsers reach the host of the console over TLS only: a year, as is common.
+HSTS_SECONDS = 365 * 24 * 60 * 60
+
 #: Names of this machine that no other has.
 _LOCAL = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 
+#: The folder that has Sluice's packages: a checkout, or the site-packages of an installed wheel.
 PROJECT = Path(__file__).resolve().parents[2]
+#: Whether it is a checkout, or a copy of one, as in the images.
+IS_CHECKOUT = (PROJECT / "manage.py").is_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +57,20 @@ class Environment:
     monitor_port: int
     spark_port: int
     broker_name: str
-    redis_url: str
-    database_url: str
+    redis_url: str = field(repr=False)
+    database_url: str = field(repr=False)
     spark_master: str
     replicas: int = 0  #: of the store that confirm what clients get receipts for
     openwire_port: int | None = None  #: None: OpenWire is not served
-    #: Further ways to STOMP, by scheme, and the files with the certificate (PKCS12 or PEM) that two of them need.
+    #: Further connectors, by scheme, and the files with the certificate (PKCS12 or PEM) that those with TLS need.
     extra_ports: Mapping[str, int] = field(default_factory=dict)
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = field(default=None, repr=False)
+    #: Whether the console has that certificate, too; a port that redirects to it; how long browsers remember that.
+    console_tls: bool = False
+    http_port: int | None = None
+    hsts_seconds: int = HSTS_SECONDS
     #: The brokers of a cluster, `W=tcp://host:port,X=...`, its master, and by whom they log in to each other.
     cluster: str = ""
     cluster_master: str = ""
@@ -93,11 +109,14 @@ class Environment:
     exports_spans: bool = False
     #: Whether hourly tables are kept current by Structured Streaming.
     streams_tables: bool = False
+    #: Where backups of the console's schedule are written; None: into the data folder.
+    backup_folder: Path | None = None
 
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> Environment:
-        """The environment that these variables describe."""
-        data = Path(variables.get("SLUICE_DATA", PROJECT / "var")).resolve()
+        """Return the environment that these variables describe. Raises ConfigurationRefused."""
+        variables = with_secrets(variables)
+        data = Path(variables.get("SLUICE_DATA") or default_data_directory(variables)).resolve()
         return Environment(
             data=data,
             bind=variables.get("SLUICE_BIND", "127.0.0.1"),
@@ -128,7 +147,10 @@ class Environment:
             archive_bytes=int(_number(variables, "SLUICE_ARCHIVE_GB", ARCHIVE_GIGABYTES) * _GIGABYTE),
             hourly_table_days=_number(variables, "SLUICE_HOURLY_TABLE_DAYS", HOURLY_TABLE_DAYS),
             daily_table_days=_number(variables, "SLUICE_DAILY_TABLE_DAYS", DAILY_TABLE_DAYS),
-            console_url=variables.get("SLUICE_URL") or f"http://localhost:{variables.get('SLUICE_PORT', 8000)}",
+            console_tls=_console_tls(variables),
+            http_port=_port(variables, "SLUICE_HTTP_PORT", 0) if variables.get("SLUICE_HTTP_PORT") else None,
+            hsts_seconds=_whole(variables, "SLUICE_HSTS_SECONDS", HSTS_SECONDS),
+            console_url=variables.get("SLUICE_URL") or _local_url(variables),
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=_whole(variables, "SLUICE_RESULT_DAYS", 90),
             analysis_seconds=_whole(variables, "SLUICE_ANALYSIS_SECONDS", 15 * 60),
@@ -139,12 +161,28 @@ class Environment:
             analyses_of_one=_whole(variables, "SLUICE_ANALYSES_OF_ONE", 1),
             exports_spans=_switch(variables, "SLUICE_EXPORT_SPANS"),
             streams_tables=_switch(variables, "SLUICE_STREAM_TABLES"),
+            backup_folder=_folder(variables, "SLUICE_BACKUP_FOLDER"),
         )
 
     @property
     def owns_store(self) -> bool:
         """Whether the embedded Valkey in the data folder is the store."""
         return self.redis_url == _embedded_url(self.store)
+
+    @property
+    def sent_hsts_seconds(self) -> int:
+        """Return the seconds that the console tells browsers; 0: it does not, as without TLS of its own.
+
+        It would hold for all servers of this machine, whatever their port, where the console is at localhost.
+        """
+        host = urlsplit(self.console_url).hostname or ""
+        return self.hsts_seconds if self.console_tls and host not in _LOCAL else 0
+
+    @property
+    def public_port(self) -> int:
+        """Return the port at which browsers reach the console."""
+        found = urlsplit(self.console_url)
+        return found.port or (443 if found.scheme == "https" else 80)
 
     @property
     def store(self) -> Path:
@@ -167,9 +205,25 @@ class Environment:
         return self.data / "results"
 
     @property
+    def backups(self) -> Path:
+        """Return the directory for backups that the console makes."""
+        return self.backup_folder or self.data / "backups"
+
+    @property
     def spark(self) -> Path:
         """Spark's configuration, token and scratch space."""
         return self.data / "spark"
+
+
+def default_data_directory(variables: Mapping[str, str], is_checkout: bool = IS_CHECKOUT) -> Path:
+    """Return where an installation without SLUICE_DATA has its data: `var` in a checkout, else the user's data folder.
+
+    Not the current directory: `sluice up` and `sluice demo`, started in two places, must mean the same installation.
+    """
+    if is_checkout:
+        return PROJECT / "var"
+    base = Path(variables.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else Path("~/.local/share").expanduser()) / "sluice"
 
 
 def _is_for_this_machine(variables: Mapping[str, str]) -> bool:
@@ -177,6 +231,25 @@ def _is_for_this_machine(variables: Mapping[str, str]) -> bool:
     host = urlsplit(variables.get("SLUICE_URL") or "http://localhost").hostname or ""
     bind = variables.get("SLUICE_BIND", "127.0.0.1")
     return not variables.get("SLUICE_HOSTS") and all(each in _LOCAL for each in (bind, host))
+
+
+def _console_tls(variables: Mapping[str, str]) -> bool:
+    """Return whether the console serves TLS: as said, or else where there is a certificate and no proxy, which has one.
+
+    Raises ConfigurationRefused.
+    """
+    has_certificate = bool(variables.get("SLUICE_TLS_CERTIFICATE"))
+    if not variables.get("SLUICE_CONSOLE_TLS"):
+        return has_certificate and not variables.get("SLUICE_PROXIES", "").strip()
+    wanted = _switch(variables, "SLUICE_CONSOLE_TLS")
+    if wanted and not has_certificate:
+        raise ConfigurationRefused("SLUICE_CONSOLE_TLS=1 needs a certificate: set SLUICE_TLS_CERTIFICATE")
+    return wanted
+
+
+def _local_url(variables: Mapping[str, str]) -> str:
+    scheme = "https" if _console_tls(variables) else "http"
+    return f"{scheme}://localhost:{variables.get('SLUICE_PORT', 8000)}"
 
 
 def _port(variables: Mapping[str, str], name: str, default: int) -> int:
@@ -191,6 +264,14 @@ def _openwire_port(variables: Mapping[str, str]) -> int | None:
     """Return the port of OpenWire; None where the variable is empty."""
     name = "SLUICE_OPENWIRE_PORT"
     return _port(variables, name, 61616) if variables.get(name) != "" else None
+
+
+def _folder(variables: Mapping[str, str], name: str) -> Path | None:
+    """Return an absolute path; None where none is given. Raises ConfigurationRefused."""
+    text = variables.get(name)
+    if text and not Path(text).is_absolute():
+        raise ConfigurationRefused(f"{name}={text} must be an absolute path")
+    return Path(text) if text else None
 
 
 def _whole(variables: Mapping[str, str], name: str, default: int) -> int:

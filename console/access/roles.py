@@ -51,6 +51,8 @@ class Permission(StrEnum):
     BRIDGE = "manage network connectors"
     NODES = "drain and rebalance nodes"
     SHARDS = "manage shards of the store"
+    BACKUP = "make and download backups"
+    CHECK = "check the installation"
     RECORD = "configure tracing"
     ANALYSE = "run analyses"
     SQL = "write SQL queries"
@@ -84,6 +86,8 @@ ROLES_BY_PERMISSION: dict[Permission, frozenset[Role]] = {
     Permission.BRIDGE: _ADMIN,
     Permission.NODES: _ADMIN,
     Permission.SHARDS: _ADMIN,
+    Permission.BACKUP: _ADMIN,
+    Permission.CHECK: _ADMIN,
     Permission.RECORD: _ADMIN,
     Permission.ANALYSE: _SUPPORT | {Role.ANALYST},
     Permission.SQL: _OPERATORS | {Role.ANALYST},

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.secret_variables import with_secrets
 from console.access.roles import Role
 
 #: Hours until somebody has to log in again.
@@ -34,6 +35,7 @@ class AuthSettings:
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> AuthSettings:
         """Return the settings that these variables describe. Raises ConfigurationRefused."""
+        variables = with_secrets(variables)
         issuer = variables.get("SLUICE_OIDC_ISSUER", "").rstrip("/")
         client_id = variables.get("SLUICE_OIDC_CLIENT_ID", "")
         if issuer and not client_id:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from allauth.usersessions.models import UserSession
 from axes.utils import reset as forget_failures
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.tokens import default_token_generator
@@ -72,9 +73,11 @@ def set_active(user: User, is_active: bool) -> None:
 
 
 def reset_second_factor(user: User) -> None:
-    """Remove the user's second factor and recovery codes. Raises RequestRefused."""
+    """Remove the user's second factor and recovery codes, and end their sessions. Raises RequestRefused."""
     if not user.authenticator_set.all().delete()[0]:
         raise RequestRefused(f"{user} does not use two-factor authentication")
+    for session in UserSession.objects.filter(user=user):  # whoever found the device may be signed in
+        session.end()
 
 
 def unlock(user: User) -> int:

@@ -29,6 +29,7 @@ from console.alerts.rules import (
     subjects_of,
     transitions,
 )
+from console.backups.records.models import BackupRun
 from console.broker.gateway import gateway
 from console.broker.rollups import last_consumers_left, rollups
 from console.broker.snapshot import BrokerSnapshot
@@ -45,7 +46,10 @@ MAX_LOOKED_UP = 2_000
 #: Points of the history in the minutes over which some metrics count.
 LATELY = LATELY_SECONDS // FINE.step + 1
 #: Metrics of the broker itself that nobody tells while no node runs: only that none does.
-NODE_METRICS = frozenset(metric for metric, each in DESCRIPTIONS.items() if each.of_broker) - {AlertMetric.NODES}
+NODE_METRICS = frozenset(metric for metric, each in DESCRIPTIONS.items() if each.of_broker) - {
+    AlertMetric.NODES,
+    AlertMetric.BACKUPS,
+}
 #: Seconds without a look after which what is counted over minutes is not known: more than another process takes to take
 #: over the watch, and a busy machine to make up for a step.
 MAX_GAP = 60
@@ -142,6 +146,10 @@ def _ask_objectives(_picture: BrokerSnapshot, _rules: Collection[AlertCondition]
     return {"objectives": {each.name: measure(each.target) for each in Objective.objects.all()}}
 
 
+def _ask_backups(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
+    return {"failed_backups": BackupRun.failed_since_success()}
+
+
 #: Which metrics need what is not in the picture, and who asks for it.
 _ASKED: tuple[
     tuple[frozenset[AlertMetric], Callable[[BrokerSnapshot, Collection[AlertCondition], float], dict[str, Any]]], ...
@@ -153,6 +161,7 @@ _ASKED: tuple[
     (frozenset({AlertMetric.CONSUMER_GONE}), _ask_gone),
     (frozenset(OF_PATTERN), _ask_traffic),
     (frozenset(OF_OBJECTIVE), _ask_objectives),
+    (frozenset({AlertMetric.BACKUPS}), _ask_backups),
 )
 
 

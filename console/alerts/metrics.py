@@ -47,6 +47,7 @@ class AlertMetric(StrEnum):
     AWAY = "brokers-away"
     NODES = "nodes"
     PREPARED = "prepared"
+    BACKUPS = "failed-backups"
     BURN_FAST = "burn-fast"
     BURN_SLOW = "burn-slow"
     BUDGET = "error-budget"
@@ -246,6 +247,10 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Oldest prepared transaction", "s", "Age of the oldest distributed transaction that was prepared and not ended",
         WHOLE, noun="age of the oldest prepared transaction", has_history=False,
     ),
+    AlertMetric.BACKUPS: MetricDescription(
+        "Failed backups", "backups", "Backups that failed since the last successful one", WHOLE,
+        noun="number of failed backups", has_history=False,
+    ),
     AlertMetric.BURN_FAST: MetricDescription(
         "Burn rate, 1 h and 5 min", "x",
         "How fast the error budget is spent, over the last hour and the last 5 minutes; usual threshold: 14.4",
@@ -263,7 +268,7 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
 }  # fmt: skip
 
 #: Units that are nouns, so that one of them has no s.
-COUNTED = ("messages", "sends", "connections", "consumers", "producers", "bridges", "brokers", "nodes")
+COUNTED = ("messages", "sends", "connections", "consumers", "producers", "bridges", "brokers", "nodes", "backups")
 
 
 def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:

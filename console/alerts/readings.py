@@ -36,6 +36,7 @@ class MetricReadings:
     `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
     `traffic`: the last hour of destinations that have an expected range, by their names in native form.
     `objectives`: measurements of objectives by their names.
+    `failed_backups`: how many failed since the last successful one.
     `unread`: metrics whose figures are unavailable now.
     """
 
@@ -50,6 +51,7 @@ class MetricReadings:
     gone: Mapping[str, int] = field(default_factory=dict)
     traffic: Mapping[str, TrafficHour] = field(default_factory=dict)
     objectives: Mapping[str, Measurement] = field(default_factory=dict)
+    failed_backups: int = 0
     unread: frozenset[AlertMetric] = frozenset()
 
 
@@ -164,6 +166,7 @@ OF_BROKER: dict[AlertMetric, Callable[[BrokerPoint], float | None]] = {
     AlertMetric.AWAY: lambda whole: whole.away,
     AlertMetric.NODES: lambda whole: whole.nodes,
     AlertMetric.PREPARED: lambda _whole: None,  # see _NOW_ONLY
+    AlertMetric.BACKUPS: lambda _whole: None,  # see of_broker
 }
 
 #: Metrics that fire for each part of the broker by itself: what the parts are called, and their numbers.
@@ -178,8 +181,13 @@ _NOW_ONLY: dict[AlertMetric, Callable[[BrokerSnapshot], float]] = {
 }
 
 
-def of_broker(metric: AlertMetric, picture: BrokerSnapshot) -> dict[str, float]:
-    """Return the broker's value, or that of each of its parts. Without a node only the number of nodes is known."""
+def of_broker(metric: AlertMetric, readings: MetricReadings) -> dict[str, float]:
+    """Return the broker's value, or that of each of its parts. Without a node the number of nodes is known, and what
+    is not of nodes.
+    """
+    picture = readings.picture
+    if metric is AlertMetric.BACKUPS:
+        return {BROKER: float(readings.failed_backups)}
     if not picture.nodes:
         return {BROKER: 0.0} if metric is AlertMetric.NODES else {}
     if metric in _OF_PARTS:

@@ -101,7 +101,7 @@ def evaluate_rule(rule: AlertCondition, readings: MetricReadings) -> RuleEvaluat
     if rule.description.of_objectives:
         numbers = _of_objectives(rule, readings)
     elif rule.description.of_broker:
-        numbers = of_broker(rule.metric, readings.picture)
+        numbers = of_broker(rule.metric, readings)
     else:
         numbers = _numbers(rule, readings)
     unseen = frozenset[str]()

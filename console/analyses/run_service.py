@@ -21,6 +21,7 @@ from analytics.requests.catalogue import SQL
 from analytics.spark.run_progress import RunProgress
 from analytics.spark.run_registry import RunRegistry
 from brokerapp.errors import RequestRefused, StoreUnavailable
+from brokerapp.system import extras
 from console.analyses import run_queue
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters
@@ -71,8 +72,9 @@ def start(
 
     `trial`: what is to be judged, where the analysis judges. `access`: what the user of an SQL statement may see.
 
-    Raises RequestRefused when too many of this person wait.
+    Raises RequestRefused when too many of this person wait, and where the extra `analytics` is not installed.
     """
+    extras.require(extras.ANALYTICS, "Analyses need")
     if kind == SQL and access is None and edition_id is None:
         raise RequestRefused("SQL queries are not started as other analyses: use the page or the API for SQL.")
     if edition_id is None and AnalysisRun.objects.filter(asked_by=asked_by, state=State.QUEUED).count() >= MAX_WAITING:

@@ -24,6 +24,7 @@ from analytics.tables.status import (
 )
 from analytics.tables.storage import FolderStorage
 from brokerapp.errors import RequestRefused
+from brokerapp.system import extras
 from console.audit import trail
 from console.broker.task_queue import enqueue
 
@@ -56,6 +57,7 @@ def tables_state() -> TablesState:
 
 def rebuild(request: HttpRequest, since: datetime, until: datetime) -> int:
     """Have the hours that overlap a time range computed again; return how many. Raises RequestRefused."""
+    extras.require(extras.ANALYTICS, "Tables of recorded traffic need")
     since_us, until_us = (int(each.timestamp() * 1_000_000) for each in (since, until))
     if since >= until:
         raise RequestRefused("the start of the time range must be before its end")

@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
+from brokerapp.version import VERSION
 from console.access.api import masking
 from console.accounts.api import effective_rights, groups, users
 from console.alerts import api as alerts
@@ -18,7 +19,10 @@ from console.analyses.reports import api as reports
 from console.analyses.sql import api as sql
 from console.api import docs
 from console.api.common import problems
+from console.api.common.inputs import JsonParser
 from console.audit.search import api as audit
+from console.backups import api as backups
+from console.checks import api as checks
 from console.destinations import api as destinations
 from console.destinations.clients import api as clients
 from console.messages.api import dead_letters, jobs, messages, scheduled, searches, tracing
@@ -48,9 +52,10 @@ class SluiceApi(NinjaAPI):
     """Disable caching of responses, and add names and errors to the OpenAPI schema."""
 
     def create_response(self, request: HttpRequest, data: Any, **more: Any) -> HttpResponse:
-        """Create a response that is not cached."""
+        """Create a response that is not cached, nor shown by a browser as a page."""
         response = super().create_response(request, data, **more)
-        response["Cache-Control"] = "no-store"
+        for name, value in problems.HEADERS.items():
+            response.headers[name] = value
         return response
 
     def get_openapi_schema(self, **more: Any) -> Any:
@@ -69,9 +74,10 @@ class SluiceApi(NinjaAPI):
 
 api = SluiceApi(
     title="Sluice",
-    version="1",
+    version=VERSION,
     description=DESCRIPTION,
     docs=docs.SwaggerViewer(),
+    parser=JsonParser(),
     urls_namespace="api",
 )
 problems.install(api)
@@ -97,9 +103,11 @@ for prefix, router in (
     ("/v1/audit", audit.router),
     ("/v1/alerts", alerts.router),
     ("/v1/objectives", objectives.router),
+    ("/v1/checks", checks.router),
     ("/v1/nodes", nodes.router),
     ("/v1/shards", shards.router),
     ("/v1/networks", networks.router),
+    ("/v1/backups", backups.router),
     ("/v1", users.router),
     ("/v1/groups", groups.router),
     ("/v1/effective", effective_rights.router),

@@ -5,24 +5,24 @@ from __future__ import annotations
 import getpass
 import logging
 import socket
-from typing import Any
 
 from django.db import DatabaseError
 
 from brokerapp.errors import BrokerError, StoreUnavailable
-from brokerapp.management.operations import CliOperation, operated
+from brokerapp.management.verbs.operations import CliOperation, after_operation
 from console.audit import trail
 from console.audit.models import AuditEntry
 
 logger = logging.getLogger(__name__)
 
 
-def connect_signal() -> None:
-    """Connect the signal of CLI operations."""
-    operated.connect(record_operation, dispatch_uid="console")
+def listen() -> None:
+    """Have each operation on the command line recorded, once."""
+    if record_operation not in after_operation:
+        after_operation.append(record_operation)
 
 
-def record_operation(sender: Any, operation: CliOperation, **kwargs: Any) -> None:
+def record_operation(operation: CliOperation) -> None:
     """Write an entry for one operation. If the database fails, log it: the operation is done already."""
     actor = trail.AuditActor(_user(), socket.gethostname(), via=AuditEntry.Via.BROKERCTL)
     error = operation.error

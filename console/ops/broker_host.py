@@ -26,6 +26,7 @@ from console.broker.live.run_notices import close_notices
 from console.broker.mirror import close_mirror, mirror
 from console.metrics.sampling.sampler import close_sampler, sampler
 from console.ops.preload import load_pages, load_results_soon
+from console.upgrades.start import check_installation
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,12 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
+            try:
+                await sync_to_async(check_installation)(settings.SLUICE)
+            except BrokerError as refused:
+                logger.error("%s", refused)
+                await send({"type": "lifespan.startup.failed", "message": str(refused)})
+                return
             try:
                 node = await _start_node() if os.environ.get("SLUICE_HOST_NODE") == "1" else None
             except Exception as error:  # top of the process: whatever stops the node must stop the start, and say why

@@ -24,6 +24,7 @@ from stomp.exception import StompException
 from stomp.utils import Frame
 
 from console.accounts import initial_admin
+from console.ops.command_line import DEMO_SECONDS
 from console.ops.processes import reachable
 
 ORDERS = "/topic/VirtualTopic.Orders"
@@ -31,7 +32,6 @@ INVOICES = "/queue/Invoices"
 INVOICED = ("correlation-id", "customer", "amount", "region")  # what an invoice takes over from its order
 DEAD_LETTERS = "ActiveMQ.DLQ"
 
-SECONDS = 120.0  # how long it runs when nobody says
 DAY_SECONDS = 60.0  # the business has its morning rush and its night within a minute
 QUIET_RATE, BUSY_RATE, BURST_RATE = 4.0, 24.0, 40.0  # orders a second
 BURST_EVERY_SECONDS, BURST_SECONDS = 17.0, 2.0
@@ -249,7 +249,7 @@ def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Demo
     return DemoResult(time.monotonic() - started, business.confirmed, business.done, business.refused)
 
 
-def run_here(seconds: float = SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> DemoResult:
+def run_here(seconds: float = DEMO_SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> DemoResult:
     """Run the workload on this installation's broker, by default as the initial admin. Raises DemoFailed."""
     passcode = passcode or initial_admin.stored_password()
     if passcode is None:

@@ -1,11 +1,25 @@
-"""Shorten log records that any client can cause to one line without a traceback."""
+"""Keep log records that any client can cause in one line: no line breaks of theirs, and no traceback."""
 
 from __future__ import annotations
 
 import logging
+import re
 
 #: Characters of a host name that the log gets: a request may claim any.
 MAX_HOST = 100
+#: Characters that begin a new line, or that a terminal takes as a command.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class OneLineFormatter(logging.Formatter):
+    """Write a record with its date as one line, whatever names clients give to things; a traceback follows below."""
+
+    def __init__(self, line: str = "%(asctime)s %(levelname)-7s %(name)s: %(message)s") -> None:
+        super().__init__(line, "%Y-%m-%d %H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line with control characters escaped."""
+        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], super().formatMessage(record))
 
 
 class DisallowedHostFilter(logging.Filter):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.secret_variables import with_secrets
 
 PLAIN, SECURE = "smtp", "smtps"
 _PORTS = {PLAIN: 25, SECURE: 465}
@@ -28,7 +29,7 @@ class MailServer:
     @staticmethod
     def read(variables: Mapping[str, str] = os.environ) -> MailServer:
         """Return the settings of these variables. Raises ConfigurationRefused, without the password."""
-        text = variables.get("SLUICE_MAIL", "")
+        text = with_secrets(variables).get("SLUICE_MAIL", "")
         if not text:
             return MailServer()
         try:

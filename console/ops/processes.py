@@ -1,28 +1,28 @@
-"""Define the processes of an installation in the order they start, and the ports they use."""
+"""Define the processes of an installation in the order they start."""
 
 from __future__ import annotations
 
-import errno
 import http.client
 import re
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
-from brokerapp.system.environment import EXTRA_PORTS, Environment
+from brokerapp.system import extras
+from brokerapp.system.environment import IS_CHECKOUT, Environment
+from brokerapp.upgrades.store import check_store
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
-CLOSING_SECONDS = 5  # for browsers' WebSockets and STOMP clients to be told that the process ends
 WEB_GRACE_SECONDS = 32.0  # closing, and then the node hands over to others and stores all it was asked to (node.py)
 
 SPARK_GRACE_SECONDS = 5.0  # it takes two; there is nothing to be saved
 
 SHORT_TASKS = 2  # at once; the demo is a task that lasts
 DATABASE_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY = "celery --quiet -A"
+CELERY = "console.celery_command --quiet -A"
 #: Django's checks need every page of the console loaded, for which Celery's processes have no use: half of their start.
 UNCHECKED = {"CELERY_SKIP_CHECKS": "1"}
 WORKER_ENVIRONMENT = UNCHECKED | {
@@ -51,15 +51,10 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
     store = ProcessSpec(
         "store",
         _module("brokerapp.store.server.embedded", str(environment.store)),
-        ready=lambda: is_answering(environment.store),
+        ready=lambda: store_is_usable(environment),
         is_needed=True,
         grace=STOP_PATIENCE_SECONDS,
     )
-    address = f"--host {environment.bind} --port {environment.console_port}"
-    closing = f"--timeout-graceful-shutdown {CLOSING_SECONDS}"
-    # Nobody is believed who says for whom they ask, but the proxies that are named: locks and the audit trail go by it.
-    proxies = f"--forwarded-allow-ips {environment.proxies}" if environment.proxies else "--no-proxy-headers"
-    serving = f"--ws websockets-sansio --no-access-log {proxies} {closing}"
 
     def worker(queue: str, processes: int) -> ProcessSpec:
         command = _module(f"{WORKER} -Q {queue} -c {processes} -n {queue}@%h")
@@ -68,13 +63,14 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
     server = _module("analytics.spark.server")
     spark = ProcessSpec("spark", server, ready=lambda: True, is_disposable=True, grace=SPARK_GRACE_SECONDS,
                  hidden_lines=SPARK_HIDDEN_LINES)  # fmt: skip
+    has_analytics = extras.is_installed(extras.ANALYTICS)
     others = [
         # What analyses need takes longest to start, and waits for nobody. Spark ends after those who need it.
-        *([] if environment.spark_remote else [spark]),
-        worker("spark", environment.analyses_at_once),
+        *([spark] if has_analytics and not environment.spark_remote else []),
+        *([worker("spark", environment.analyses_at_once)] if has_analytics else []),
         ProcessSpec(
             "web",
-            _module(f"uvicorn console.asgi:application {address} {serving}"),
+            _module("console.ops.serving.web_server console"),
             environment={"SLUICE_HOST_NODE": "1"},
             ready=lambda: console_answers(environment) and stomp_connects(environment),
             grace=WEB_GRACE_SECONDS,
@@ -82,10 +78,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         ),
         ProcessSpec(
             "monitor",
-            _module(
-                f"uvicorn console.exporters.server.asgi:application --host {environment.bind} "
-                f"--port {environment.monitor_port} --lifespan off --no-access-log {closing}"
-            ),
+            _module("console.ops.serving.web_server monitor"),
             ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
         ),
         ProcessSpec("archiver", _module("analytics.archive.archiver")),
@@ -102,73 +95,50 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
 
 
 def _module(line: str, *more: str) -> list[str]:
-    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`."""
-    return [sys.executable, "-m", *line.split(), *more]
+    """Return the command `python -m LINE MORE...`; arguments that may contain spaces are items of `more`.
+
+    A checkout runs in its folder. An installed package may be started anywhere: Python leaves modules of the current
+    directory alone (-P).
+    """
+    return [sys.executable, *([] if IS_CHECKOUT else ["-P"]), "-m", *line.split(), *more]
 
 
-# -- ports
-
-
-@dataclass(frozen=True, slots=True)
-class PortUse:
-    """Describe a TCP port of this installation: its use and the variable that sets it."""
-
-    number: int
-    use: str
-    variable: str
-
-
-def port_uses(environment: Environment) -> list[PortUse]:
-    """Return every port that the processes listen on."""
-    return [
-        PortUse(environment.console_port, "the console", "SLUICE_PORT"),
-        PortUse(environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
-        *(
-            [PortUse(environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT")]
-            if environment.openwire_port is not None
-            else []
-        ),
-        *(PortUse(port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
-        PortUse(environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
-        *([] if environment.spark_remote else [PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT")]),
-    ]
-
-
-def port_problems(bind: str, wanted: list[PortUse]) -> Iterator[str]:
-    """Yield a sentence for every port that is not available, with the variable to set."""
-    users: dict[int, str] = {}
-    for port in wanted:
-        way_out = f"set {port.variable} to another port"
-        if port.number in users:
-            yield f"port {port.number} is configured for both {users[port.number]} and {port.use}: {way_out}"
-        elif trouble := _port_problem(bind, port.number):
-            yield f"port {port.number} on {bind}, configured for {port.use}, {trouble}: {way_out}"
-        users.setdefault(port.number, port.use)
-
-
-def _port_problem(bind: str, number: int) -> str | None:
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
-        try:
-            probe.bind((bind, number))
-            probe.listen()
-        except OSError as error:
-            return "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-    return None
+def missing_extras(environment: Environment) -> Iterator[str]:
+    """Yield a sentence for each setting that needs an extra which is not installed."""
+    asked = {
+        "SPARK_REMOTE": bool(environment.spark_remote),
+        "SLUICE_EXPORT_SPANS": environment.exports_spans,
+        "SLUICE_STREAM_TABLES": environment.streams_tables,
+    }
+    if not extras.is_installed(extras.ANALYTICS):
+        yield from (extras.missing(extras.ANALYTICS, f"{name} needs") for name, is_set in asked.items() if is_set)
 
 
 # -- whether they work
 
 
+def store_is_usable(environment: Environment) -> bool:
+    """Return whether the embedded store answers. Raises ConfigurationRefused if a newer version wrote it."""
+    if not is_answering(environment.store):
+        return False
+    check_store(environment.redis_url, environment.broker_name)
+    return True
+
+
 def console_answers(environment: Environment) -> bool:
-    """Return whether the console answers HTTP without a server error."""
-    return answers_http(environment.bind, environment.console_port, "/")
+    """Return whether the console answers without a server error."""
+    return answers_http(environment.bind, environment.console_port, "/", tls=environment.console_tls)
 
 
-def answers_http(bind: str, port: int, path: str) -> bool:
-    """Return whether the address answers HTTP without a server error."""
-    connection = http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
+def answers_http(bind: str, port: int, path: str, *, tls: bool = False) -> bool:
+    """Return whether the address answers HTTP without a server error; with `tls` over TLS, by any certificate."""
+    connection = (
+        http.client.HTTPSConnection(
+            reachable(bind), port, timeout=ASK_SECONDS, context=ssl._create_unverified_context()
+        )
+        if tls
+        else http.client.HTTPConnection(reachable(bind), port, timeout=ASK_SECONDS)
+    )
     try:
         connection.request("HEAD", path)
         return connection.getresponse().status < 500

@@ -1,4 +1,4 @@
-"""Keep partial responses of htmx apart from whole pages in caches.
+"""Keep pages out of caches that several share, and partial responses of htmx apart from whole pages.
 
 Who is signed out meanwhile gets the sign-in page as a page of its own, not in the place of the part.
 """
@@ -27,7 +27,11 @@ HEADERS = ("HX-Request", "HX-Target")
 
 
 class PartialsMiddleware:
-    """Set Vary headers, so that a browser that goes back does not show a partial as the page."""
+    """Set Vary headers, so that a browser that goes back does not show a partial as the page.
+
+    Pages hold what only their user may see: caches on the way keep none, and a browser shows one again only when it
+    has asked for it again, or by Back. Views whose pages show secrets say `no-store`.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -35,6 +39,7 @@ class PartialsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         patch_vary_headers(response, HEADERS)
+        response.headers.setdefault("Cache-Control", "private, no-cache")
         if request.htmx and _leads_to_login(response):
             login = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': request.htmx.current_url_abs_path or '/'})}"
             return HttpResponseClientRedirect(login)

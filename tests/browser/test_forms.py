@@ -117,7 +117,7 @@ def test_no_password_of_a_form_is_kept(page_of, site):
     for field in page.locator("main input[type=password]").all():
         field.fill("an entirely new secret")
     expire(page)
-    page.locator("main form:has(input[type=password]) button").first.click()
+    page.locator("main form:has(input[type=password]) .button-main").click()
     page.wait_for_url("**/login/**")
     assert "secret" not in (page.evaluate(KEPT) or "")
 
@@ -205,3 +205,22 @@ def test_a_file_is_sent_as_bytes_and_one_that_is_too_large_is_named_before(page_
     send.click()
     expect(page.locator("#sent-title")).to_contain_text("1 message sent")
     expect(page.get_by_label("Body", exact=True)).to_have_value("AP8=")
+
+
+def test_a_typed_password_is_shown_and_hidden_again_and_kept_nowhere(page_of, site):
+    page = page_of("viewer")
+    page.goto(site.url + reverse("change-password"))
+    old = page.get_by_label("Old password")
+    old.fill(PASSWORD)
+    expect(old).to_have_attribute("type", "password")
+    page.get_by_role("button", name="Show old password").click()
+    expect(old).to_have_attribute("type", "text")
+    expect(page.get_by_role("button", name="Hide old password")).to_be_visible()
+    picture(page, "password-shown")
+    page.get_by_label("New password", exact=True).fill("short")
+    page.get_by_label("New password confirmation").fill("short")
+    page.get_by_role("button", name="Change password").click()
+    expect(page.locator(".error")).to_contain_text(["at least 12 characters"])
+    picture(page, "password-refused")
+    expect(page.get_by_role("button", name="Show old password")).to_be_visible()
+    assert page.evaluate(KEPT) is None

@@ -11,7 +11,7 @@ from tests.chaos.run import run
 pytestmark = pytest.mark.slow
 
 #: In these seconds each kind of fault comes once at least.
-SEED, SECONDS = 20, 8.0
+SEED, SECONDS = 20, 10.0
 SHARDED_SEED = 1
 
 

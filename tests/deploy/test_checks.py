@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from brokerapp.system.environment import PROJECT, Environment
+from brokerapp.system.secret_variables import SECRET_VARIABLES
 from brokerapp.system.store_address import check_store_url
 from tests.deploy.files import CHECKS, DEPLOY, program, read_yaml, run
 
@@ -66,41 +65,10 @@ def test_what_the_dockerfile_copies_exists_and_is_not_ignored():
 
 def test_what_images_take_of_the_requirements_is_in_them():
     lines = (PROJECT / "requirements.txt").read_text()
-    assert lines.index("# -- broker") < lines.index("# -- console") < lines.index("# -- demo and tests")
-    for name in ("django==", "dj-database-url==", "stomp.py=="):
-        assert re.search(rf"^{re.escape(name)}", lines, re.M), name
-
-
-@pytest.fixture
-def entrypoint(tmp_path):
-    """The entry point of the images, with a manage.py that prints what it gets."""
-    (tmp_path / "manage.py").write_text(
-        "import json, os, sys\nprint(json.dumps([sys.argv[1:], os.environ.get('REDIS_URL')]))\n"
-    )
-
-    def call(*arguments: str, status: int = 0, **variables: str) -> str:
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        return run("sh", DEPLOY / "docker/entrypoint.sh", *arguments, status=status,
-                   env={"SLUICE_HOME": str(tmp_path), "PATH": path, **variables})  # fmt: skip
-
-    return call
-
-
-def test_a_node_in_a_container_reads_the_url_of_its_store_from_a_file(entrypoint, tmp_path):
-    (tmp_path / "url").write_text("redis://:secret@store:6379/0\n")
-    said = json.loads(entrypoint("runbroker", "--data", "/data", REDIS_URL_FILE=str(tmp_path / "url")))
-    url = "redis://:secret@store:6379/0"
-    assert said == [["runbroker", "--redis", url, "--data", "/data"], url]
-
-
-def test_variables_ending_in_file_that_are_no_secrets_are_left_alone(entrypoint):
-    assert json.loads(entrypoint("up", SSL_CERT_FILE="/nowhere")) == [["up"], None]
-
-
-def test_a_secret_that_cannot_be_read_or_is_given_twice_stops_the_container(entrypoint):
-    assert "REDIS_URL_FILE=/nowhere cannot be read" in entrypoint("up", REDIS_URL_FILE="/nowhere", status=1)
-    said = entrypoint("up", REDIS_URL="redis://a", REDIS_URL_FILE="/nowhere", status=1)
-    assert "set either REDIS_URL or REDIS_URL_FILE, not both" in said
+    sections = ("# -- broker", "# -- archive", "# -- console", "# -- analytics", "# -- build and tests")
+    found = [lines.index(each) for each in sections]
+    assert found == sorted(found)
+    assert re.search("^cython==", lines, re.M)
 
 
 # -- Compose
@@ -126,6 +94,13 @@ def test_secrets_of_compose_are_made_once_and_read_by_sluice(tmp_path):
     assert (environment.replicas, environment.owns_store) == (1, False)
 
 
+def test_files_of_secrets_that_compose_names_are_of_secrets_that_sluice_reads():
+    variables = read_yaml(DEPLOY / "compose/compose.yaml")["services"]["sluice"]["environment"]
+    named = {name.removesuffix("_FILE") for name in variables if name.endswith("_FILE")}
+    assert named == {"REDIS_URL", "DATABASE_URL"}
+    assert named <= set(SECRET_VARIABLES)
+
+
 # -- systemd
 
 
@@ -143,13 +118,24 @@ def test_systemd_finds_nothing_wrong_with_the_units(analyze, tmp_path):
     for name in UNITS:  # the programs are not installed here, which is a fault to systemd
         text = re.sub(r"^(ExecStart=)\S+", r"\1/bin/true", (DEPLOY / "systemd" / name).read_text(), flags=re.M)
         (tmp_path / name.replace("@.", "@a.")).write_text(text)
-    assert run(analyze, "verify", "--man=no", *sorted(tmp_path.iterdir())) == ""
+        if name != "sluice-store.service":
+            (tmp_path / f"{name}.d").mkdir()
+            shutil.copy(DEPLOY / "systemd/secrets.conf", tmp_path / f"{name}.d")
+    assert run(analyze, "verify", "--man=no", *sorted(tmp_path.glob("*.service"))) == ""
 
 
 def test_variables_of_the_node_unit_are_in_its_example():
     unit = (DEPLOY / "systemd/sluice-node@.service").read_text()
     example = (DEPLOY / "systemd/node-a.env").read_text()
-    assert set(re.findall(r"\$\{(\w+)\}", unit)) == set(re.findall(r"^(\w+)=", example, re.M))
+    on_the_command_line = set(re.findall(r"\$\{(\w+)\}", unit))
+    assert on_the_command_line | {"REDIS_URL"} == set(re.findall(r"^(\w+)=", example, re.M))
+    assert on_the_command_line.isdisjoint(SECRET_VARIABLES), "anybody on the machine can read command lines"
+
+
+def test_the_drop_in_for_credentials_has_each_secret():
+    text = (DEPLOY / "systemd/secrets.conf").read_text()
+    found = re.findall(r"^#?LoadCredential=(\w+):/etc/sluice/secrets/(\w+)$", text, re.M)
+    assert found == [(name, name) for name in SECRET_VARIABLES]
 
 
 # -- Helm
@@ -270,10 +256,3 @@ def test_prometheus_understands_the_queries_of_dashboards(promtool, tmp_path):
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
     (tmp_path / "queries.yml").write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": rules}]}))
     run(promtool, "check", "rules", "--lint=none", tmp_path / "queries.yml")
-
-
-def test_images_and_chart_have_the_version_of_the_project():
-    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
-    chart = read_yaml(DEPLOY / "helm/sluice/Chart.yaml")
-    assert (chart["version"], chart["appVersion"]) == (version, version)
-    assert f"sluice-console:{version}" == read_yaml(DEPLOY / "compose/compose.yaml")["services"]["sluice"]["image"]

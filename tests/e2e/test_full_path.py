@@ -169,6 +169,22 @@ def send_orders(sluice: Installation) -> None:
         send(sluice, "/queue/shop.in", count, **({"region": region} if region else {}))
 
 
+@pytest.mark.slow
+def test_a_check_of_the_running_installation_finds_all_of_its_processes(sluice):
+    needed = ("ports", "store.server", "store.durability", "versions.nodes", "console.database", "console.workers")
+
+    def checked() -> dict:
+        """What is found, once Spark and the workers are ready, which nobody waits for when it starts."""
+        said = json.loads(sluice.run("checkinstallation", "--json"))
+        found = {each["id"]: each for each in said["checks"]}
+        assert said["state"] == "running"
+        return found if all(found[name]["level"] == "ok" for name in needed) else {}
+
+    found = wait_until(checked, "all is ready", RESTART_SECONDS)
+    [held] = found["ports"]["findings"]
+    assert held["text"].startswith(f"Held by Sluice: {sluice.console} (the console), {sluice.stomp} (STOMP)")
+
+
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.browser

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import tarfile
 import urllib.request
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import stomp
 
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.environment import PROJECT
 from tests.migrated import run_script
 from tests.ports import free_port
 from tests.served import serving
@@ -23,8 +26,6 @@ HERE = Path(__file__).parent
 #: Creates a token for the admin and writes it to the file that is named.
 _TOKEN = """
 from django.contrib.auth.models import User
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from django.test import Client
 import json, os
 client = Client()
@@ -44,6 +45,12 @@ def installation(tmp_path_factory):
     data = tmp_path_factory.mktemp("former")
     with tarfile.open(HERE / "installation.tar.xz") as kept:
         kept.extractall(data, filter="data")
+    upgraded = subprocess.run(
+        [sys.executable, "manage.py", "upgrade", "--yes", "--no-backup"], cwd=PROJECT, capture_output=True, text=True,
+        env={**os.environ, "SLUICE_DATA": str(data), "DATABASE_URL": f"sqlite:///{data}/console.sqlite3"},
+    )  # fmt: skip
+    assert upgraded.returncode == 0, upgraded.stderr
+    assert "Applying console.0031_table_schedule... OK" in upgraded.stdout
     with EmbeddedStore(data / "store") as store:
         variables = {
             **os.environ, "DJANGO_SETTINGS_MODULE": "console.settings", "SLUICE_DATA": str(data),

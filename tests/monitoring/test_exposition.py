@@ -11,6 +11,7 @@ from analytics.spans.progress import ExportProgress
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.monitoring.node_metrics import of_one_node
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
+from brokerapp.version import VERSION
 from console.exporters.options import MonitorOptions
 from console.exporters.prometheus.exposition import open_metrics, plain, snake
 from tests.monitoring.readings import AWKWARD, ORDERS, PRICES, Q, beans, node
@@ -67,6 +68,13 @@ def test_the_export_of_spans_has_metrics_where_it_is_on():
     assert found["sluice_spans_refused_total", None] == 1
     assert 0 <= found["sluice_spans_progress_age_seconds", None] < 60
     assert "sluice_spans" not in "".join(plain(beans()))
+
+
+@pytest.mark.parametrize(
+    "pieces", [plain(beans()), open_metrics(beans()), of_one_node(node())], ids=["plain", "open", "node"]
+)
+def test_the_version_is_the_label_of_a_metric(pieces):
+    assert f'\nsluice_build_info{{version="{VERSION}"}} 1\n' in "".join(pieces)
 
 
 @pytest.mark.parametrize("exposed", [plain, open_metrics])

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,14 +102,13 @@ def test_a_store_of_the_former_version_opens_with_all_that_it_holds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format", "oldest", "sentence"), [(3, 1, "use the newer version"), (1, 2, "start an earlier version")]
+    ("format", "oldest", "sentence"), [(3, 1, "use the newer version"), (1, 2, "run `sluice upgrade`")]
 )
-async def test_a_store_of_another_format_is_refused_with_one_sentence(store, monkeypatch, format, oldest, sentence):
+async def test_a_store_of_another_format_is_refused_with_one_sentence(store, format, oldest, sentence):
     await store.open()
     await store.nodes.join("ours", "other")
-    monkeypatch.setattr(continuity, "OLDEST_FORMAT", oldest)
     await store.client.execute("HSET", store.keys.state, "format", format)
-    other = RedisStore(store.url, "beside")
+    other = RedisStore(store.url, "beside", formats=replace(continuity.FORMATS, oldest=oldest))
     try:
         with pytest.raises(ConfigurationRefused, match=f"the store has format {format}, .*{sentence}"):
             await other.open()
@@ -143,14 +143,14 @@ async def test_a_library_that_was_removed_is_loaded_again_by_who_needs_it(store)
     assert len(await bodies(store, "queue://b")) == 2
 
 
-async def test_a_broker_with_several_shards_is_refused_by_versions_that_know_of_one_store(store, monkeypatch):
+async def test_a_broker_with_several_shards_is_refused_by_versions_that_know_of_one_store(store):
     await store.open()
     await store.nodes.join("ours", "other")
     assert int(await store.client.execute("HGET", store.keys.state, "format")) == continuity.FORMAT_OF_ONE_STORE
     record = ShardRecordStore(store.client)
     number = await record.add("redis://127.0.0.1:1", "joining")
-    monkeypatch.setattr(continuity, "FORMAT", continuity.FORMAT_OF_ONE_STORE)
-    earlier = RedisStore(store.url, "beside")
+    known = replace(continuity.FORMATS, newest=continuity.FORMAT_OF_ONE_STORE)
+    earlier = RedisStore(store.url, "beside", formats=known)
     try:
         with pytest.raises(ConfigurationRefused, match="use the newer version"):
             await earlier.open()

@@ -3,13 +3,14 @@
 import asyncio
 import os
 import signal
+from argparse import Namespace
 from io import StringIO
 
 import pytest
 
 from brokerapp.config import read_config
 from brokerapp.errors import StoreUnavailable
-from brokerapp.management.commands.runbroker import Command
+from brokerapp.management.runbroker import NodeProcess
 from brokerapp.runtime.node import Node
 from brokerapp.store.redis import RedisStore
 
@@ -34,17 +35,17 @@ def options_of(folder, redis, node):
     """Of the command, for a node of a file."""
     config = folder / "activemq.xml"
     config.write_text(CONFIG)
-    return config, {
-        "data": folder / "data", "redis": redis, "name": None, "node": node, "node_timeout": 60.0,
-        "link": "127.0.0.1", "config": config, "no_trace": True, "replicas": 0,
-    }  # fmt: skip
+    return config, Namespace(
+        data=folder / "data", redis=redis, name=None, node=node, node_timeout=60.0,
+        link="127.0.0.1", config=config, no_trace=True, replicas=0,
+    )  # fmt: skip
 
 
 async def test_a_node_that_waits_for_one_that_stands_still_leaves_as_soon_as_it_is_told_to(store, redis_url, tmp_path):
     await store.nodes.join("session", "still", {"link": "127.0.0.1:1"}, timeout_ms=60_000)
     config, options = options_of(tmp_path, redis_url, "late")
     said = StringIO()
-    running = asyncio.create_task(Command(stdout=said)._run(read_config(config, {}), options, {}, None))
+    running = asyncio.create_task(NodeProcess(options, said).run(read_config(config, {}), {}, None))
     async with asyncio.timeout(20):
         while "late" not in (await store.nodes.members())[1]:
             await asyncio.sleep(0.05)
@@ -75,9 +76,9 @@ async def test_a_node_that_loses_its_store_as_it_starts_ends_what_it_has_begun_b
             await asyncio.sleep(0)
             raise StoreUnavailable("the store died")
 
-    monkeypatch.setattr("brokerapp.management.commands.runbroker.Node", Losing)
+    monkeypatch.setattr("brokerapp.management.runbroker.Node", Losing)
     monkeypatch.setattr("brokerapp.system.supervised_tasks.CANCEL_SECONDS", 0.01)
     config, options = options_of(tmp_path, NOWHERE, "losing")
     with pytest.raises(StoreUnavailable, match="the store died"):
-        await asyncio.wait_for(Command()._run(read_config(config, {}), options, {}, None), 20)
+        await asyncio.wait_for(NodeProcess(options, StringIO()).run(read_config(config, {}), {}, None), 20)
     assert all(each.done() for each in begun)

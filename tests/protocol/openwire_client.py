@@ -164,8 +164,9 @@ class OpenWireClient(OpenWireSocket):
     """One connection with one session. With the ids of another connection it is what `failover:` connects next."""
 
     def __init__(
-        self, port: int, *, client_id: str | None = None, connection_id: str | None = None, fault_tolerant: bool = False
-    ) -> None:
+        self, port: int, *, client_id: str | None = None, connection_id: str | None = None,
+        fault_tolerant: bool = False, user: str | None = None, password: str | None = None,
+    ) -> None:  # fmt: skip
         number = next(_numbers)
         self.connection_id = connection_id or f"ID:test-{number}-1:1"
         super().__init__(port)
@@ -176,7 +177,7 @@ class OpenWireClient(OpenWireSocket):
         self.ask(
             ConnectionInfo(
                 connection_id=ConnectionId(self.connection_id), client_id=client_id or f"test-{number}",
-                fault_tolerant=fault_tolerant,
+                fault_tolerant=fault_tolerant, user_name=user, password=password,
             )
         )  # fmt: skip
         self.session_id = SessionId(self.connection_id, 1)

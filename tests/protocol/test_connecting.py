@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from brokerapp.version import PRODUCT
 from tests.protocol.clients import StompClient
 from tests.protocol.conftest import paused_store
 from tests.waiting import wait_until
@@ -24,7 +25,7 @@ def test_the_best_common_version_is_agreed_on(raw, offered, agreed):
     connected = client.hear()
     assert (connected.command, connected.headers["version"]) == ("CONNECTED", agreed)
     assert connected.headers["session"]
-    assert connected.headers["server"].startswith("Sluice/")
+    assert connected.headers["server"] == PRODUCT
 
 
 @pytest.mark.scenario("ST-01")

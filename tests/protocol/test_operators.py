@@ -373,5 +373,5 @@ def test_brokerctl_says_in_one_sentence_what_is_wrong_and_exits_with_1(tmp_path)
     command = [sys.executable, "manage.py", "brokerctl", "--data", tmp_path, "destinations"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"CommandError: no broker is running with --data {tmp_path}, or it is still starting")
+    assert done.stderr.startswith(f"error: no broker is running with --data {tmp_path}, or it is still starting")
     assert len(done.stderr.splitlines()) == 1

@@ -201,7 +201,7 @@ def test_what_waits_for_a_temporary_queue_that_is_gone_is_given_up(connect, node
     def waits():
         return any("temp-queue" in each.to for each in node.ask(lambda admin: admin.scheduled())[1])
 
-    assert waits()
+    wait_until(waits, "it waits for its redelivery")
     client.leave()
     wait_until(lambda: not waits(), "it is given up")
     assert "is dropped: temp-queue://" in caplog.text

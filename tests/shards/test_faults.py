@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import time
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import Counter
 
 import pytest
 
@@ -18,80 +18,16 @@ from tests.faults.load import Account, Connection
 from tests.faults.nodes_on_store import connected
 from tests.faults.servers import Server
 from tests.shards.sharded_broker import NODE_TIMEOUT, queue_in, sharded_broker
+from tests.shards.transactions import ENOUGH, Transactions
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
 SHARDS = 3
-#: Queues that a transaction sends to, and transactions of one client on their way.
-QUEUES_IN_ONE, WINDOW = 3, 8
-#: Seconds after which something hangs.
-ENOUGH = 60.0
 
 
 def log(queue: str) -> str:
     return str(Destination.queue(queue))
-
-
-@dataclass
-class Transactions:
-    """Transactions that send to queues of several shards: which were sent, and which are confirmed."""
-
-    queues: list[str]
-    sent: dict[str, list[str]] = field(default_factory=dict)  #: body -> the queues that get it
-    confirmed: set[str] = field(default_factory=set)
-
-    async def run(self, port: int, name: str, seed: int) -> None:
-        """Send transactions until the connection ends."""
-        connection, chance, room = await Connection.open(port), random.Random(seed), asyncio.Semaphore(WINDOW)
-
-        async def listen() -> None:
-            async for frame in connection.frames():
-                self.confirmed.add(frame.headers["receipt-id"])
-                room.release()
-
-        listening = asyncio.create_task(listen())
-        try:
-            number = 0
-            while not listening.done():
-                async with asyncio.timeout(ENOUGH):  # wait_for may swallow the cancellation
-                    await room.acquire()
-                body, number = f"{name}-{number}", number + 1
-                self.sent[body] = chance.sample(self.queues, QUEUES_IN_ONE)
-                frames = [encode("BEGIN", {"transaction": body})]
-                frames += [
-                    encode(
-                        "SEND",
-                        {"destination": f"/queue/{each}", "transaction": body, "persistent": "true"},
-                        body.encode(),
-                    )
-                    for each in self.sent[body]
-                ]
-                frames.append(encode("COMMIT", {"transaction": body, "receipt": body}))
-                await connection.tell(b"".join(frames))
-        except (ConnectionError, TimeoutError):
-            pass
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
-            connection.close()
-
-    def check(self, found: dict[str, list[str]]) -> None:
-        """Compare with what each queue holds: all of a transaction, once and in order, or nothing; all confirmed."""
-        there: dict[str, list[str]] = defaultdict(list)
-        for queue, bodies in found.items():
-            assert [body for body, count in Counter(bodies).items() if count > 1] == [], f"twice in {queue}"
-            for body in bodies:
-                there[body].append(queue)
-            numbers: dict[str, list[int]] = defaultdict(list)
-            for body in bodies:
-                client, _, number = body.rpartition("-")
-                numbers[client].append(int(number))
-            assert all(each == sorted(each) for each in numbers.values()), f"not in order in {queue}"
-        assert {body: sorted(queues) for body, queues in there.items()} == {
-            body: sorted(self.sent[body]) for body in there
-        }, "a transaction is there in part"
-        assert self.confirmed - set(there) == set(), "confirmed, and lost"
 
 
 async def under_load(transactions: Transactions, ports: list[int], what, seconds: float, name: str) -> None:
@@ -222,6 +158,32 @@ def test_the_other_node_takes_over_and_shows_no_half_transaction(tmp_path, name)
         assert again <= account.flagged[queue], "again, and not flagged"
         assert all(account.delivered[queue][body] == 2 for body in again), "more often than nodes were lost"
     transactions.check({queue: list(account.delivered[queue]) for queue in queues})
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
+def test_a_node_that_stood_still_until_it_was_taken_for_dead_leaves_no_half_transaction_when_it_goes_on(
+    tmp_path, name, seed
+):
+    queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
+    transactions, chance, half_done = Transactions(queues), random.Random(seed), []
+    with sharded_broker(tmp_path, shards=SHARDS, nodes="ab") as broker:
+
+        def freeze_amid_the_work() -> None:
+            enough = len(transactions.confirmed) + chance.randint(40, 120)
+            wait_until(lambda: len(transactions.confirmed) >= enough, "so many are confirmed", ENOUGH)
+            broker["a"].run.signal(signal.SIGSTOP)
+            half_done.extend(broker.intents())
+            wait_until(lambda: broker.members() == {"b"}, "it is taken for dead", ENOUGH)
+            assert not {each for each in broker.intents() if each in half_done}
+            broker["a"].run.signal(signal.SIGCONT)
+            wait_until(lambda: broker.members() == {"a", "b"}, "it has joined anew", ENOUGH)
+
+        asyncio.run(under_load(transactions, [broker["a"].port] * 4, freeze_amid_the_work, 0, f"{seed}.a"))
+        asyncio.run(under_load(transactions, [broker["b"].port] * 2, lambda: time.sleep(0.5), 0, f"{seed}.b"))
+        broker.wait_until_quiet()
+        assert half_done, "no transaction was under way between shards: this tests nothing"
+        assert any(body.startswith(f"{seed}.b") for body in transactions.confirmed)
+        transactions.check(broker.content(queues))
 
 
 @pytest.mark.parametrize("shard", [0, 1])

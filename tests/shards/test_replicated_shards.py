@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from brokerapp.errors import StoreUnavailable
+from brokerapp.model.message import Message
+from brokerapp.store import CommitBatch, IntentChange, PendingWrite, StoreLimits
+from brokerapp.store.shards.broker_store import BrokerStore
 from brokerapp.store.shards.family_moves import FAILED, MOVED
+from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
+from brokerapp.store.shards.record import SERVING
 from tests.faults.servers import Server
 from tests.shards.sharded_broker import ShardedBroker, queue_in
 from tests.shards.test_faults import Transactions, under_load
@@ -85,3 +91,56 @@ def test_a_family_moves_only_when_replicas_of_its_new_shard_have_it(tmp_path, na
         assert broker.content([queue]) == {queue: ["1"]}
     finally:
         broker.end()
+
+
+class Coordinated(PendingWrite):
+    """The first shard's part of a write to both."""
+
+    __slots__ = ("intent",)
+
+
+async def test_what_a_node_left_is_finished_only_when_replicas_have_its_first_part(tmp_path):
+    """A replica that takes over without it would leave the other parts alone."""
+    servers = [Server(tmp_path / f"server-{number}") for number in range(3)]
+    primary, replica, second = servers
+    opened: list[BrokerStore] = []
+
+    async def member(url: str, replicas: int, session: str, name: str) -> BrokerStore:
+        store = BrokerStore(url, "b", replicas)
+        opened.append(store)
+        await store.open()
+        await store.nodes.join(session, name, timeout_ms=1)
+        return store
+
+    try:
+        replica.replicate(primary.port)
+        dead = await member(f"redis://127.0.0.1:{primary.port}", 0, "dead", "a")
+        await dead.shard_record.add(f"redis://127.0.0.1:{second.port}", SERVING)
+        await dead.shards.refresh()
+        await dead.nodes.join("dead", "a", timeout_ms=1)
+        both = f"redis://127.0.0.1:{primary.port},127.0.0.1:{replica.port}"
+        lives = await member(both, 0, "lives", "b")
+        lives.main.client.require_replicas(1)
+        replica.freeze()
+        message = "", b"persistent:true\n", b"x"
+        stored = Message(*message, persistent=True).stored()
+        part = Coordinated([(stored, [("q0", "", "")])])
+        part.intent = IntentChange("dead-1", encode_parts([ShardPart(1, [(stored, [("q1", "", "")])], [])]))
+        await dead.main.commit("dead", CommitBatch(1, [part]), StoreLimits())
+        with pytest.raises(StoreUnavailable):
+            await lives.nodes.fence("lives", "a", "dead")
+        assert await lives.shards.stores[1].logs.depths(["q1"]) == {"q1": 0}
+        primary.kill()
+        replica.thaw()
+        replica.promote()
+        lives.main.client.require_replicas(0)
+        await lives.main.client.disconnect()
+        assert await lives.nodes.fence("lives", "a", "dead")
+        [of_first] = (await lives.main.logs.depths(["q0"])).values()
+        [of_second] = (await lives.shards.stores[1].logs.depths(["q1"])).values()
+        assert of_first == of_second, "whether or not the replica has heard of it, a part is there alone"
+    finally:
+        for store in opened:
+            await store.close()
+        for each in servers:
+            each.end()

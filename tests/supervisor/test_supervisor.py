@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from brokerapp.checks.ports import PortUse, port_problems
 from console.ops import processes, supervisor
-from console.ops.processes import PortUse, port_problems
 from tests.waiting import wait_until
 
 PATIENCE = 30.0
@@ -331,17 +331,17 @@ def test_the_log_of_the_run_before_is_kept(tmp_path):
 def test_a_taken_port_is_named_with_the_variable_that_moves_it():
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
-        troubles = list(port_problems("127.0.0.1", [PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")]))
+        troubles = list(port_problems([PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")]))
     sentence = f"port {taken} on 127.0.0.1, configured for STOMP, is taken: set SLUICE_STOMP_PORT to another port"
     assert troubles == [sentence]
-    assert list(port_problems("127.0.0.1", [PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")])) == []
+    assert list(port_problems([PortUse(taken, "STOMP", "SLUICE_STOMP_PORT")])) == []
 
 
 def test_one_port_for_two_uses_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as holder:
         free = holder.getsockname()[1]
     wanted = [PortUse(free, "the console", "SLUICE_PORT"), PortUse(free, "STOMP", "SLUICE_STOMP_PORT")]
-    assert list(port_problems("127.0.0.1", wanted)) == [
+    assert list(port_problems(wanted)) == [
         f"port {free} is configured for both the console and STOMP: set SLUICE_STOMP_PORT to another port"
     ]
 

@@ -3,7 +3,14 @@
 import socket
 import subprocess
 
+import pytest
+from django.core.management.base import CommandError
+
+from brokerapp.system.environment import Environment
+from console.management.commands import up
+from tests.certificates import Authority
 from tests.e2e.installation import Installation
+from tests.ports import free_port
 
 
 def test_a_taken_port_stops_the_start_and_is_named(tmp_path):
@@ -14,3 +21,25 @@ def test_a_taken_port_stops_the_start_and_is_named(tmp_path):
     assert f"port {here.stomp} on 127.0.0.1, configured for STOMP, is taken" in done.stderr
     assert "set SLUICE_STOMP_PORT to another port" in done.stderr
     assert not here.folder.exists(), "a start that is refused leaves nothing"
+
+
+def environment(tmp_path, **variables: str) -> Environment:
+    names = ("PORT", "STOMP_PORT", "OPENWIRE_PORT", "MONITOR_PORT", "SPARK_PORT", "OPENWIRE_SSL_PORT")
+    ports = {f"SLUICE_{name}": str(free_port()) for name in names}
+    return Environment.read({"SLUICE_DATA": str(tmp_path / "data"), **ports, **variables})
+
+
+def test_a_certificate_that_cannot_be_used_stops_the_start_and_is_named(tmp_path):
+    identity = Authority(tmp_path).issue("up")
+    up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.pem)))
+    with pytest.raises(CommandError, match=r"SLUICE_TLS_CERTIFICATE: .*no certificate with a key"):
+        up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.crt)))
+
+
+def test_addresses_with_tls_are_named_where_there_is_a_certificate(tmp_path):
+    plain = environment(tmp_path, SLUICE_OPENWIRE_SSL_PORT="")
+    assert f"Console   http://127.0.0.1:{plain.console_port}/" in up.welcome(plain, None)
+    secure = environment(tmp_path, SLUICE_TLS_CERTIFICATE="console.pem")
+    said = up.welcome(secure, None)
+    assert f"Console   https://127.0.0.1:{secure.console_port}/" in said
+    assert f"ssl://127.0.0.1:{secure.extra_ports['ssl']}, for JMS applications" in said

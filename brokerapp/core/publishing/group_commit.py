@@ -230,9 +230,9 @@ class GroupCommit:
         """Note how many bytes the store holds at first, and how many of them are not persistent."""
         self.used, self.temp = used, temp
 
-    def note_usage(self, used: int, by_log: Mapping[str, int]) -> None:
-        """Note how many bytes the store holds, and these of its logs, as it was asked for that."""
-        self.used = used
+    def note_usage(self, used: int, temp: int, by_log: Mapping[str, int]) -> None:
+        """Note how many bytes the store holds, how many of them not persistent, and these of its logs, as it said."""
+        self.used, self.temp = used, temp
         self._held.update(by_log)
 
     @property

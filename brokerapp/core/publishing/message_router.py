@@ -147,16 +147,16 @@ class MessageRouter:
         self._commits.submit(PendingWrite(placed.appends, callback=done))
 
     def append_groups(self, found: Route) -> list[AppendGroup]:
-        """The logs of a route, whose queues exist from now on, in groups of a family, of which none has a log twice."""
+        """The logs of a route, whose queues exist from now on, in groups of one shard, none with a log twice."""
         groups: list[AppendGroup] = []
         for copy in found.queues:
             log = self._queues.ensure_target(copy.destination)
             if log is None:
                 continue
-            family = self._commits.family_of(log.name)
-            group = next((each for each in groups if each.family == family and log not in each.logs), None)
+            place = self._commits.place_of(log.name)
+            group = next((each for each in groups if each.place == place and log not in each.logs), None)
             if group is None:
-                groups.append(group := AppendGroup(family))
+                groups.append(group := AppendGroup(place))
             group.add(log, copy, bool(found.dropping) and copy in found.dropping)
         return groups
 

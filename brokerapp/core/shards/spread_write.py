@@ -12,17 +12,36 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from brokerapp.core.shards.ordered_work import Work
+from brokerapp.core.writes.client_write import ClientWrite
 from brokerapp.engine.entries.log_entry import UNCOMMITTED
+from brokerapp.model.message import is_non_persistent
 from brokerapp.store import (
+    TEMP,
     AppendNumbers,
     AppendRun,
+    BranchChange,
     CommitResult,
     CopyRow,
     IntentChange,
     PendingWrite,
+    ScheduledJobChange,
     SettledEntry,
 )
-from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, encode_parts
+from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
+from brokerapp.store.shards.part_write import PartWrite
+
+
+def logs_of(unit: PendingWrite) -> set[str]:
+    """Return the logs that a write concerns; of messages that no log keeps the topics, which have an order, too."""
+    logs = {row[0] for rows in unit.copies for row in rows}
+    logs.update([entry.log for entry in unit.settles])
+    if isinstance(unit, ClientWrite) and not logs:
+        return {str(each.destination) for each in unit.placed}
+    return logs
+
+
+#: What bytes come to: a shard, what it may hold that is not persistent, or a log.
+Place = int | tuple[str, int] | str
 
 
 @dataclass(slots=True)
@@ -56,7 +75,7 @@ def divide(write: PendingWrite, shard_of: Callable[[str], int]) -> dict[int, _Pa
 
 
 def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int], is_limited: Callable[[str], bool]) -> int:
-    """Return the shard that does its part of a write first: the one that can refuse it, or knows it if it is repeated.
+    """Return the shard that does its part of a write first: the one that can refuse it.
 
     Scheduled jobs and prepared branches are in shard 0. Of shards whose logs may be full it is one of those: only the
     store knows what is in them, where other nodes write, too. Of others it is the lowest, so that writes to the same
@@ -69,15 +88,13 @@ def coordinator_of(write: PendingWrite, shard_of: Callable[[str], int], is_limit
         if limited:
             return min(limited)
     appended = {shard_of(rows[0][0]) for rows in write.copies if rows}
-    if write.dedup_key and appended:
-        return min(appended)
     return min(appended | {shard_of(entry.log) for entry in write.settles})
 
 
-class SpreadPart(PendingWrite):
+class SpreadPart(PartWrite):
     """What one shard does of a write."""
 
-    __slots__ = ("_done", "append_indices", "branch", "dedup_key", "intent", "jobs", "shard")
+    __slots__ = ("_done", "append_indices", "branch", "jobs", "shard")
 
     def __init__(
         self,
@@ -85,13 +102,19 @@ class SpreadPart(PendingWrite):
         content: _PartContent,
         done: Callable[[SpreadPart, int, int, CommitResult], None],
         *,
-        ignores_limits: bool,
+        ignores_limits: bool = True,
         droppable: Sequence[tuple[int, int, int]] = (),
+        part_of: str = "",
+        dedup_key: str = "",
+        intent: IntentChange | None = None,
     ) -> None:
-        super().__init__(runs=content.runs, settles=content.settles, ignores_limits=ignores_limits, droppable=droppable)
+        super().__init__(
+            runs=content.runs, settles=content.settles, droppable=droppable, ignores_limits=ignores_limits,
+            part_of=part_of, dedup_key=dedup_key, intent=intent,
+        )  # fmt: skip
         self.shard, self.append_indices, self._done = shard, content.append_indices, done
-        self.dedup_key, self.jobs = "", ()
-        self.branch = self.intent = None
+        self.jobs: Sequence[ScheduledJobChange] = ()
+        self.branch: BranchChange | None = None
 
     def on_batch_done(self, seq: Any, position: int, committed: CommitResult) -> None:
         self._done(self, seq, position, committed)
@@ -109,20 +132,21 @@ class SpreadPart(PendingWrite):
                 found[log] = found.get(log, 0) + size
         return found
 
+    @property
+    def temp_bytes(self) -> int:
+        """Return the bytes of its messages that are not persistent."""
+        return sum(
+            len(each) * len(appends) for stored, appends in self.runs for each in stored if is_non_persistent(each)
+        )
+
     def last_seqs(self, seq: int) -> dict[str, int]:
         """Return the number of its last message in each log, where this is the number of the first."""
         return {row[0]: number for number, rows in enumerate(self._rows_of_appends, start=seq) for row in rows}
 
-    def copies_by_append(self) -> Iterator[tuple[int, int]]:
-        """Yield each of its copies, as the write's number of the append and of the copy, counted from 1."""
-        for index, rows in zip(self.append_indices, self._rows_of_appends, strict=True):
-            for copy in range(1, len(rows) + 1):
-                yield index + 1, copy
-
 
 def _stored_part(part: SpreadPart) -> ShardPart:
     appends = [(each, rows) for stored, of_each in part.runs for each in stored for rows in of_each]
-    return ShardPart(part.shard, appends, part.settles)
+    return ShardPart(part.shard, appends, part.settles, part.dedup_key)
 
 
 class SpreadWrite:
@@ -144,7 +168,8 @@ class SpreadWrite:
         on_done: Callable[[SpreadWrite], None],
     ) -> None:
         self.id, self.write = id, write
-        self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards, and what waits with them
+        self.first_turn: Work[PendingWrite]  #: of its coordinator's part
+        self.turns: list[Work[PendingWrite]] = []  #: of its parts in other shards
         self.is_coordinated = self.has_begun = False
         self._on_part_stored, self._on_coordinated, self._on_done = on_part_stored, on_coordinated, on_done
         self.coordinator = coordinator_of(write, shard_of, is_limited)
@@ -157,20 +182,19 @@ class SpreadWrite:
             if append - 1 in place_of
         ]
         self.begin = SpreadPart(
-            self.coordinator, own, self._on_begun, ignores_limits=write.ignores_limits, droppable=droppable
-        )
-        self.begin.dedup_key, self.begin.jobs, self.begin.branch = write.dedup_key, write.jobs, write.branch
+            self.coordinator, own, self._on_begun, ignores_limits=write.ignores_limits, droppable=droppable,
+            dedup_key=write.dedup_key,
+        )  # fmt: skip
+        self.begin.jobs, self.begin.branch = write.jobs, write.branch
         self.others = [
-            SpreadPart(shard, content, self._on_part_done, ignores_limits=True)
+            SpreadPart(shard, content, self._on_part_done, part_of=id, dedup_key=write.dedup_key)
             for shard, content in sorted(contents.items())
         ]
-        for part in self.others:
-            part.dedup_key = INTENT_KEY + id
         self.logs = {row[0] for rows in write.copies for row in rows} | {entry.log for entry in write.settles}
-        self.coming: dict[int | str, int] = {}  #: bytes that come to each other shard, and to its logs
+        self.coming: dict[Place, int] = {}  #: bytes that come to each other shard, and to its logs
         for part in self.others:
             if size := part.cost[1]:
-                self.coming[part.shard] = size
+                self.coming[part.shard], self.coming[TEMP, part.shard] = size, part.temp_bytes
                 self.coming.update(part.bytes_by_log())
         self._numbers = [0] * write.count
         self._left = len(self.others)
@@ -190,21 +214,19 @@ class SpreadWrite:
         for part in self.others:
             part.settles = [entry for entry in part.settles if entry.seq]
         self.begin.intent = IntentChange(self.id, encode_parts(list(map(_stored_part, self.others))))
+        held = b"" if self.begin.branch is None else self.begin.branch.held
+        copies, size = self.begin.cost
+        self.begin.cost = copies, size + len(self.begin.intent.content) + len(held)
         self.has_begun = True
 
-    def intent_end(self) -> PendingWrite:
+    def intent_end(self, on_ended: Callable[[SpreadWrite], None]) -> PendingWrite:
         """Return the write that removes the intent."""
-        end = SpreadPart(self.coordinator, _PartContent(), lambda *_: None, ignores_limits=True)
-        end.intent = IntentChange(self.id)
-        return end
+        return SpreadPart(self.coordinator, _PartContent(), lambda *_: on_ended(self), intent=IntentChange(self.id))
 
     def _on_begun(self, part: SpreadPart, seq: int, position: int, committed: CommitResult) -> None:
         self.refused = committed.refused.get(position, "")
         if not self.refused:
             self._note(part, seq, position, committed)
-            if part.dedup_key and part.count and len(self._duplicates) == part.cost[0]:
-                self._duplicates += [copy for other in self.others for copy in other.copies_by_append()]
-                self._left = 0  # it was done before, and its intent cared for the rest
         else:
             self._left = 0
         self.is_coordinated = True

@@ -6,6 +6,7 @@ It knows its clients and the routes of its messages, because a full place may le
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brokerapp.engine.clients.client import Client, RoutedBatch
@@ -75,6 +76,16 @@ class ClientWrite(PendingWrite):
     def refresh_runs(self) -> None:
         """Take the copies from the routes of the messages."""
         self.set_runs(_runs_of(self.placed))
+
+    def regroup(self, shard_of: Callable[[str], int]) -> None:
+        """Let the logs of each append be in one shard: some may have moved since the routes were found."""
+        changed = False
+        for each in self.placed:
+            groups = [part for group in each.route.groups for part in group.divide_by(shard_of)]
+            if len(groups) > len(each.route.groups):
+                each.route, changed = replace(each.route, groups=groups), True
+        if changed:
+            self.refresh_runs()
 
     @property
     def given(self) -> Mapping[str, Sequence[LogEntry]]:

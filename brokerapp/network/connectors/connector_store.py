@@ -27,19 +27,26 @@ class NetworkConnectorStore:
     def __init__(self, store: ConnectorStore) -> None:
         self._store = store
 
-    async def initialize(self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool) -> None:
+    async def initialize(
+        self, configured: Sequence[NetworkConnector], *, impose: bool, first: bool, starts: bool = True
+    ) -> None:
         """Store the connectors of a node that starts, unless there are some, or it is to `impose` those of its file.
 
-        With the `first` node of a broker what operators started and stopped is forgotten.
+        With the `first` node of a broker what operators started and stopped is forgotten. Unless it `starts` them, all
+        are stopped then until an operator starts them.
         """
         wanted = _dump(configured)
+
+        def running(connectors: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
+            return {} if starts else {str(each.get("name")): False for each in connectors}
 
         def begun(stored: StoredConnectors) -> StoredConnectors | None:
             if not stored or (impose and stored["imported"] != wanted):
                 former = {each.get("name") for each in stored.get("connectors", ())}.union(stored.get("gone", ()))
                 gone = sorted(former.difference(each.name for each in configured))
-                return {"imported": wanted, "connectors": json.loads(wanted), "running": {}, "gone": gone}
-            return {**stored, "running": {}} if first else None
+                imported = json.loads(wanted)
+                return {"imported": wanted, "connectors": imported, "running": running(imported), "gone": gone}
+            return {**stored, "running": running(stored.get("connectors", ()))} if first else None
 
         await self._change(begun)
 

@@ -16,6 +16,7 @@ import logging
 import secrets
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,10 +72,22 @@ class LinkTls:
     certificate: bytes
 
 
-class NodeLinks:
-    """The links of one node. With `tls` they are encrypted, and nodes without TLS are not linked with."""
+def _certificate_digests(tls: LinkTls | None, transport: asyncio.BaseTransport, *, calls: bool) -> CertificateDigests:
+    """Return the digests of both certificates, as this end sees them; `calls`: this end is the caller."""
+    if tls is None:
+        return b"", b""
+    own, theirs = tls.certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    caller, called = (own, theirs) if calls else (theirs, own)
+    return hashlib.sha256(caller).digest(), hashlib.sha256(called).digest()
 
-    def __init__(self, session: str, listener: NodeLinkListener, tls: LinkTls | None = None) -> None:
+
+class NodeLinks:
+    """The links of one node. With `tls` they are encrypted, and nodes without TLS are not linked with.
+
+    `tls` is asked for each connection, as certificates are renewed.
+    """
+
+    def __init__(self, session: str, listener: NodeLinkListener, tls: Callable[[], LinkTls] | None = None) -> None:
         self.session, self.listener, self._tls = session, listener, tls
         self.secret = b""
         self.address = ""  #: where others reach it
@@ -106,7 +119,7 @@ class NodeLinks:
                     logger.warning("cannot accept connections of other nodes: %s", error)
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
-                    LinkHandshake(self, called, self._tls.server if self._tls is not None else None)
+                    LinkHandshake(self, called, self._tls() if self._tls is not None else None)
 
     def connect_to(self, members: NodeMembers) -> None:
         """Keep links to these members, and close all others."""
@@ -129,10 +142,7 @@ class NodeLinks:
         while True:
             try:
                 async with asyncio.timeout(HANDSHAKE_SECONDS):
-                    tls = self._tls.client if self._tls is not None else None
-                    _, link = await asyncio.get_running_loop().create_connection(
-                        lambda: NodeLink(self, wanted=session), host, int(port), ssl=tls
-                    )
+                    link = await self._call(session, host, int(port))
                 await link.closed
             except ssl.SSLError as error:
                 if str(error) != told:
@@ -141,6 +151,13 @@ class NodeLinks:
             except (OSError, TimeoutError) as error:
                 logger.debug("node %s at %s: %s", session, address, error)
             await asyncio.sleep(RETRY_SECONDS)
+
+    async def _call(self, session: str, host: str, port: int) -> NodeLink:
+        tls = self._tls() if self._tls is not None else None
+        _, link = await asyncio.get_running_loop().create_connection(
+            lambda: NodeLink(self, tls, wanted=session), host, port, ssl=tls.client if tls is not None else None
+        )
+        return link
 
     def send(self, session: str, message_type: PeerMessageType, *fields: Any) -> None:
         """Send a message to a node; it is lost while there is no link."""
@@ -199,14 +216,6 @@ class NodeLinks:
         """
         return hmac.new(self.secret, msgpack.packb((nonce, session, to, *ends)), hashlib.sha256).digest()
 
-    def certificate_digests(self, transport: asyncio.BaseTransport, *, calls: bool) -> CertificateDigests:
-        """Return the digests of both certificates, as this end sees them; `calls`: this end is the caller."""
-        if self._tls is None:
-            return b"", b""
-        own, theirs = self._tls.certificate, transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        caller, called = (own, theirs) if calls else (theirs, own)
-        return hashlib.sha256(caller).digest(), hashlib.sha256(called).digest()
-
     def close(self) -> None:
         """Close all connections."""
         if self._accept_task is not None:
@@ -224,7 +233,7 @@ class LinkHandshake:
     which reads as soon as there is a connection: what the caller said by then was lost.
     """
 
-    def __init__(self, links: NodeLinks, called: socket.socket, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, links: NodeLinks, called: socket.socket, tls: LinkTls | None) -> None:
         self._peer_links, self._socket, self._tls = links, called, tls
         links.add_unauthenticated(self)
         self._task = asyncio.create_task(self._run(), name="TLS with who called")
@@ -232,8 +241,9 @@ class LinkHandshake:
     async def _run(self) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: NodeLink(self._peer_links, doorstep=self), self._socket,
-                ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+                lambda: NodeLink(self._peer_links, self._tls, doorstep=self), self._socket,
+                ssl=self._tls.server if self._tls else None,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
             )  # fmt: skip
         except OSError as error:
             logger.debug("incoming connection without a trusted TLS certificate: %s", error)
@@ -251,8 +261,10 @@ class NodeLink(asyncio.Protocol):
     `wanted` is the session that is called; "": this node is, and the other end stood at a `doorstep`.
     """
 
-    def __init__(self, links: NodeLinks, wanted: str = "", doorstep: LinkHandshake | None = None) -> None:
-        self._peer_links, self._wanted, self._handshake_before = links, wanted, doorstep
+    def __init__(
+        self, links: NodeLinks, tls: LinkTls | None, wanted: str = "", doorstep: LinkHandshake | None = None
+    ) -> None:
+        self._peer_links, self._tls, self._wanted, self._handshake_before = links, tls, wanted, doorstep
         self._loop = asyncio.get_running_loop()
         self.closed = self._loop.create_future()
         self.peer = ""
@@ -267,7 +279,7 @@ class NodeLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._digests = self._peer_links.certificate_digests(transport, calls=bool(self._wanted))
+        self._digests = _certificate_digests(self._tls, transport, calls=bool(self._wanted))
         self._handshake_timeout = self._loop.call_later(HANDSHAKE_SECONDS, self._on_handshake_timeout)
         if self._handshake_before is not None:
             self._peer_links.remove_unauthenticated(self._handshake_before)

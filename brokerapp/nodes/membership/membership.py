@@ -60,7 +60,7 @@ class NodeMembership:
         timeout_ms: int,
         placement: MemberPlacement,
         is_exclusive: bool = False,
-        tls: LinkTls | None = None,
+        tls: Callable[[], LinkTls] | None = None,
         about: Mapping[str, Any] | None = None,  # JSON
     ) -> None:
         self._store, self.name, self._host, self._timeout_ms = store, name, host, timeout_ms

@@ -19,11 +19,12 @@ from brokerapp.store.client.connection import (
     connection_class_with_handshake,
     keepalive_options,
 )
-from brokerapp.store.client.continuity import Continuity
+from brokerapp.store.client.continuity import FORMATS, Continuity
 from brokerapp.store.client.handshake import Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.store.client.primary import NOT_PRIMARY, primary_finder
+from brokerapp.system.formats import SupportedFormats
 from brokerapp.system.store_address import StoreAddress
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
@@ -33,10 +34,13 @@ DISCONNECT_SECONDS = 1.0
 class StoreClient:
     """Connections to the server that holds one broker's keys. Belongs to the event loop it is first used on.
 
-    `replicas`: how many of them confirm a commit, and a change that operators make, before it counts.
+    `replicas`: how many of them confirm a commit, and a change that operators make, before it counts. `formats`: those
+    of stores that may be opened.
     """
 
-    def __init__(self, url: str, broker: str, replicas: int = 0, shard: int = 0) -> None:
+    def __init__(
+        self, url: str, broker: str, replicas: int = 0, shard: int = 0, formats: SupportedFormats = FORMATS
+    ) -> None:
         self.url, self.keys, self.replicas = url, StoreKeys(broker, shard), replicas
         address = StoreAddress.parse(url)
         self.is_in_cluster = is_cluster(url)
@@ -51,7 +55,7 @@ class StoreClient:
             **keepalive_options(url),
         )
         self.continuity = Continuity(waits_for_replicas=bool(replicas))
-        self._handshake = Handshake(url, self.keys, self.continuity)
+        self._handshake = Handshake(url, self.keys, self.continuity, formats)
         if not address.has_one_server:
             pool.connection_class = primary_finder(address, self.keys.state).connection_class(pool.connection_class)
         pool.connection_class = connection_class_with_handshake(pool.connection_class, self._handshake)

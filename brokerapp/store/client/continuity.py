@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.formats import SupportedFormats
 
-#: The format of what is stored: raised when an older version could not use it any more. The store of the version
-#: before this number was kept has none, and is of format 1.
-FORMAT = 2
-#: The format of a broker with one store. With the first shard that is added it becomes 2: earlier versions know nothing
-#: of other shards.
-FORMAT_OF_ONE_STORE = 1
-#: The oldest format that this version can use.
-OLDEST_FORMAT = 1
-
-
-def check_format(found: int) -> None:
-    """Raise ConfigurationRefused for a store whose format this version of Sluice cannot use."""
-    if found > FORMAT:
-        raise ConfigurationRefused(
-            f"the store has format {found}, and this version of Sluice supports formats up to {FORMAT}: "
-            "use the newer version that wrote it"
-        )
-    if found < OLDEST_FORMAT:
-        raise ConfigurationRefused(
-            f"the store has format {found}, and this version of Sluice supports formats from {OLDEST_FORMAT}: "
-            "start an earlier version on it first, which upgrades it"
-        )
+#: The format of a broker with one store, and that of one with shards, which it gets with the first one that is added:
+#: earlier versions know nothing of other shards.
+FORMAT_OF_ONE_STORE, FORMAT_OF_SHARDS = 1, 2
+#: The formats of what is stored. A number is added when an older version could not use it any more. The store of the
+#: version before this number was kept has none, and is of format 1.
+FORMATS = SupportedFormats("the store", oldest=FORMAT_OF_ONE_STORE, newest=FORMAT_OF_SHARDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from redis.exceptions import (
 )
 
 from brokerapp.errors import BrokerError, ConfigurationRefused, StoreRolledBack, StoreUnavailable
-from brokerapp.store.client.continuity import Continuity, check_format, is_behind
+from brokerapp.store.client.continuity import FORMATS, Continuity, is_behind
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.store.client.primary import NOT_PRIMARY
+from brokerapp.system.formats import SupportedFormats
 from brokerapp.system.store_address import cluster_mode_error
 
 #: What a server of a cluster answers about keys that others of it have.
@@ -48,11 +49,11 @@ class Handshake:
     """Checks each new connection of one broker to the server behind a URL.
 
     `session`: that of the node whose connections these are, once it is a member. Others know nothing that has to be
-    there still.
+    there still. `formats`: those of stores that may be opened.
     """
 
-    def __init__(self, url: str, keys: StoreKeys, continuity: Continuity) -> None:
-        self._url, self._keys = url, keys
+    def __init__(self, url: str, keys: StoreKeys, continuity: Continuity, formats: SupportedFormats = FORMATS) -> None:
+        self._url, self._keys, self._formats = url, keys, formats
         self.continuity, self.session = continuity, ""
         self.rolled_back: StoreRolledBack | None = None  #: why the session ended, if it ended for that
 
@@ -86,7 +87,7 @@ class Handshake:
             return
         format, life, changes, seq = answer
         if format:
-            check_format(int(format))
+            self._formats.check(int(format))
         if is_behind(known, changes, seq):
             if self.session:
                 await self.fence_after_rollback(ask)

@@ -21,11 +21,11 @@
 {B}:urgent:NAME    zset    entry of such a log -> its place: the most urgent first, see engine/entries/message_order.py
 {B}:due            zset    job -> when it is due, milliseconds since the epoch
 {B}:jobs           hash    job -> its record: what is to be sent then
-{B}:intents        hash    intent -> what other shards are to do of a write, see core/shards/spread_write.py
+{B}:intents        hash    intent -> what other shards are to do of a write, see store/shards/intent_codec.py
 {B}:prepared       hash    branch of a transaction that is prepared -> JSON: of whom, since when, how much it holds
 {B}:prepared:held  hash    the same -> what it holds, see engine/clients/prepared_branch.py
 {B}:audit          zset    what was handed over, by log -> SEQ when it was kept, see functions/bridge_dedup.lua
-{B}:audit:intents  zset    the same of parts of writes to several shards
+{B}:audit:intents  zset    parts of writes to several shards that may be asked for again -> SEQ when they were done
 {B}:audit:clients  zset    the same of messages whose clients may send them again
 {B}:shards         hash    number of a shard beside this one, which is 0 -> JSON: its URL and state; its keys have the
                            hash tag {B/NUMBER}
@@ -42,6 +42,7 @@
 {B}:node:NAME      string  JSON of its status, expires when it stops beating
 {B}:replicas       string  how many replicas confirm changes, as the node that started last wants
 {B}:secret         string  by what the members know each other
+{B}:restored       string  JSON: the backup that the store was restored from, until it acts as the original
 {B}:requests       list    ids of what operators ask of any node
 {B}:requests:NAME  list    the same of one of them
 {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
@@ -224,6 +225,10 @@ class StoreKeys:
     @property
     def secret(self) -> str:
         return self._key("secret")
+
+    @property
+    def restored(self) -> str:
+        return self._key("restored")
 
     def node(self, name: str) -> str:
         return self._key(f"node:{name}")

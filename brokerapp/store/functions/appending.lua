@@ -34,7 +34,7 @@ local function append_message(batch, unit, m, message)
         call('XADD', keys[index], id, field, value)
       end
       grown[index] = (grown[index] or 0) + size
-      if batch.some_handed_over and batch.handovers[unit] then remember_forwarded(batch, unit, m, message, c) end
+      if batch.some_handed_over then remember_forwarded(batch, unit, m, message, c) end
       if moment then note_expiration(batch, index, id, moment) end
       if batch.some_prioritized and priority_index_of(batch, index) then
         redis.call('ZADD', priority_index_of(batch, index), priority_key(stored, seq), id)
@@ -71,12 +71,16 @@ local function apply_branch_change(batch, branch)
   end
 end
 
--- Keep what other shards are to do of a unit, or end it. It takes space for a moment only: it is not counted.
+-- Keep what other shards are to do of a unit. It takes space for a moment only: it is not counted. Or end intents, whose ids have spaces
+-- between them: nobody asks for their parts again.
 local function apply_intent_change(batch, intent)
   if intent.content ~= '' then
     redis.call('HSET', batch.intents, intent.id, intent.content)
-  else
-    redis.call('HDEL', batch.intents, intent.id)
+    return
+  end
+  for id in string.gmatch(intent.id, '%S+') do
+    redis.call('HDEL', batch.intents, id)
+    redis.call('ZREM', batch.spread, INTENT .. id)
   end
 end
 
@@ -89,6 +93,7 @@ local function append(batch, unit, messages, limited, settles_at)
     refuse(batch, unit, messages, refused)
   else
     for m, message in ipairs(messages) do append_message(batch, unit, m, message) end
+    remember_part(batch, unit, messages)
     for _, job in ipairs(batch.jobs_of[unit] or {}) do apply_job_change(batch, job) end
     if batch.intent_of[unit] then apply_intent_change(batch, batch.intent_of[unit]) end
     if batch.branch_of[unit] then apply_branch_change(batch, batch.branch_of[unit]) end

@@ -17,7 +17,8 @@
 --   n, then n times: unit (from 1), intent, content  what other shards are to do of it, to keep; content '': to end
 --   limit in bytes of each log of KEYS (0: none)
 --   n, then n times: unit, message in it, first and last copy of it that are not kept rather than refuse the unit (from 1)
---   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once
+--   n, then n times: unit, what its messages are known by: another broker hands them over, and each copy is kept once; or what the unit
+--                    is known by as a part of a write to several shards, which is kept once
 --   n, then n times: index of a log             of which the node wants to know what stood last in it before
 --   n, then n units, or runs of units that are alike. A unit is done whole or not at all:
 --     n (-n: whatever the limits say), then n messages: stored form,
@@ -32,6 +33,8 @@ local FIRST_LOG = 13
 local RUN = 'run'
 local MINUS = 45
 local ASKED = -1
+-- How the keys begin of parts of writes to several shards (INTENT_KEY in part_write.py).
+local INTENT = 'intent '
 local ROLLED_BACK = 'ROLLEDBACK the store does not hold the last batch of this session'
 
 -- The batch as it begins; nil with an answer when there is nothing to do: the session is fenced, or the batch was done before.
@@ -63,7 +66,8 @@ local function open_batch(keys, args)
     last = {}, some_asked = false, -- by index, of logs that are asked about: what stood last before this batch; ASKED: it appended nothing yet
     urgent = {}, -- by index: the key of the places of a prioritized log, or false
     shut = {}, any_shut = false, -- by index: what refused those who appended to this log
-    handovers = {}, some_handed_over = false, -- by unit: what it is known by
+    handovers = {}, some_handed_over = false, -- by unit: what its messages are known by
+    part_of = {}, -- by unit: what it is known by as a part of a write to several shards
     refused = {}, dropped = {}, repeated = {}, -- what is answered: {unit, why}, {unit, message, copy} twice
   }
   local full = tonumber(args[9])
@@ -155,7 +159,8 @@ local function read_conditions(batch)
     table.insert(droppable[unit][message], { tonumber(args[at + 2]), tonumber(args[at + 3]) })
   end
   for at in rows(batch, 2) do
-    batch.handovers[tonumber(args[at])], batch.some_handed_over = args[at + 1], true
+    local known_by = string.sub(args[at + 1], 1, #INTENT) == INTENT and batch.part_of or batch.handovers
+    known_by[tonumber(args[at])], batch.some_handed_over = args[at + 1], true
   end
   for at in rows(batch, 1) do
     batch.last[tonumber(args[at]) + FIRST_LOG], batch.some_asked = ASKED, true

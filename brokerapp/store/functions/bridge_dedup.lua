@@ -8,31 +8,26 @@
 local REMEMBERED = 100000
 -- How the keys of messages of clients begin (RESENDABLE in publisher.py).
 local RESENDABLE = 'resent '
--- How the keys begin of parts of writes to several shards (INTENT_KEY in spread_write.py). They are remembered by themselves, too.
-local INTENT = 'intent '
 
 local function audit_for(batch, key)
   if string.sub(key, 1, #RESENDABLE) == RESENDABLE then return batch.resendable end
-  if string.sub(key, 1, #INTENT) == INTENT then return batch.spread end
   return batch.audit
 end
 
--- A part of a write to several shards is one unit, which is kept whole: it takes one entry for each log, however many messages it has, so
--- that it is never forgotten in part.
 local function dedup_entry(batch, m, message, c, key)
-  if string.sub(key, 1, #INTENT) == INTENT then m = 0 end
   return table.concat({ name_of(batch, message.logs[c]), m, key }, ' ')
 end
 
 -- Mark the copies of a unit's messages that were kept before, to be left out.
 local function find_duplicates(batch, unit, messages)
-  local key = batch.handovers[unit]
-  if not key then return end
-  local audit = audit_for(batch, key)
+  local key, part = batch.handovers[unit], batch.part_of[unit]
+  local is_done = part and redis.call('ZSCORE', batch.spread, part)
+  if not (key or is_done) then return end
+  local audit = key and audit_for(batch, key)
   for m, message in ipairs(messages) do
     local known, count = {}, 0
     for c = 1, message.copies do
-      if redis.call('ZSCORE', audit, dedup_entry(batch, m, message, c, key)) then known[c], count = true, count + 1 end
+      if is_done or redis.call('ZSCORE', audit, dedup_entry(batch, m, message, c, key)) then known[c], count = true, count + 1 end
     end
     if count > 0 then message.known, message.out, message.left_out = known, known, count end
   end
@@ -41,7 +36,13 @@ end
 -- Remember that a copy is kept.
 local function remember_forwarded(batch, unit, m, message, c)
   local key = batch.handovers[unit]
-  redis.call('ZADD', audit_for(batch, key), batch.seq, dedup_entry(batch, m, message, c, key))
+  if key then redis.call('ZADD', audit_for(batch, key), batch.seq, dedup_entry(batch, m, message, c, key)) end
+end
+
+-- Remember that a part of a write to several shards is done, until its intent ends. What is forgotten before that, as so many others are
+-- kept, was left by nodes that died.
+local function remember_part(batch, unit, messages)
+  if batch.part_of[unit] and #messages > 0 then redis.call('ZADD', batch.spread, batch.seq, batch.part_of[unit]) end
 end
 
 -- Forget the oldest beyond what is remembered.

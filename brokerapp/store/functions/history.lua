@@ -8,6 +8,8 @@
 local KEPT_LIVES = 64
 -- Numbers left out after a rollback: more than any node can have given in the lost time.
 local LEFT_OUT = 2 ^ 32
+-- With what a life begins that is the one before it: more than can be counted.
+local NO_BEGINNING = 2 ^ 53
 
 -- Count a change that nodes rely on, beside those of commits.
 local function count_change(state)
@@ -32,12 +34,21 @@ local function current_life()
   return string.sub(run, 1, 20) .. string.sub(history, 1, 20)
 end
 
--- Note with which changes this life of the server begins, unless that is done. Returns the life.
+-- Whether a life goes on under another id: the server gives its history a new one, without a former one, when its first replica comes,
+-- as which a backup reads it, and when none has been there for an hour. Nothing is lost then, whoever notes it whenever.
+local function is_continued(last, life)
+  return string.sub(last, 1, 20) == string.sub(life, 1, 20) and string.match(info('replication', 'master_replid2'), '^0+$') ~= nil
+end
+
+-- Note with which changes this life of the server begins, unless that is done; one that goes on has no beginning. Returns the life.
 local function note_life(state, lives)
   local life = current_life()
   local last = redis.call('LINDEX', lives, -1)
-  if not last or string.match(last, '^%x*') ~= life then
-    redis.call('RPUSH', lives, string.format('%s %d %d', life, counters(state)))
+  local noted = last and string.match(last, '^%x*')
+  if noted ~= life then
+    local changes, seq = counters(state)
+    if noted and is_continued(noted, life) then changes, seq = NO_BEGINNING, NO_BEGINNING end
+    redis.call('RPUSH', lives, string.format('%s %.0f %.0f', life, changes, seq))
     redis.call('LTRIM', lives, -KEPT_LIVES, -1)
   end
   return life

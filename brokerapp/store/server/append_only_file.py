@@ -68,8 +68,8 @@ def repair_file(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | N
     Raises StoreUnavailable when it is damaged elsewhere, or what would be cut can't be kept. `binary` is the server.
     """
     file = newest_file(folder)
-    if file is None or _ended_cleanly(folder, file):
-        return None
+    if file is None or not file.stat().st_size or _ended_cleanly(folder, file):
+        return None  # one that is empty, as after a rewrite, is no file to the server's check
     size, whole = file.stat().st_size, _whole_bytes(file, binary)
     if whole >= size:
         return None

@@ -48,6 +48,7 @@ OPTIONS = {
     "appendonly": "yes",
     "appendfsync": "always",  # the promise behind a receipt
     "aof-load-truncated": "no",  # append_only_file.py cuts what a crash left incomplete, says so and keeps it
+    "repl-diskless-sync-delay": "0",  # a backup asks as a replica does, and no other replica is waited for
     "save": "",  # the append-only file is the one truth; snapshots would only add forks
     "auto-aof-rewrite-percentage": "100",
     "auto-aof-rewrite-min-size": REWRITE_MIN_SIZE,

@@ -11,8 +11,6 @@ from brokerapp.errors import BrokerError
 from brokerapp.model.message import Message
 from brokerapp.store import CopyRow, SettledEntry
 
-#: How the keys begin by which parts of writes to several shards are recognised that are done again.
-INTENT_KEY = "intent "
 #: Version of the encoding, its first byte.
 VERSION = 1
 _LENGTH = struct.Struct(">I")
@@ -51,6 +49,7 @@ class ShardPart:
     shard: int
     appends: Sequence[tuple[bytes, Sequence[CopyRow]]]
     settles: Sequence[SettledEntry]
+    dedup_key: str = ""  #: by which its messages are recognised when another broker or a client sends them again
 
 
 def encode_parts(parts: Sequence[ShardPart]) -> bytes:
@@ -60,6 +59,7 @@ def encode_parts(parts: Sequence[ShardPart]) -> bytes:
             part.shard,
             [[len(stored), rows] for stored, rows in part.appends],
             [[each.log, each.seq, each.payload, each.size, each.message.persistent] for each in part.settles],
+            part.dedup_key,
         ]
         for part in parts
     ]
@@ -76,7 +76,7 @@ def decode_parts(content: bytes) -> list[ShardPart]:
     at = 1 + _LENGTH.size
     described, at = json.loads(content[at : at + length]), at + length
     parts = []
-    for shard, appends, settles in described:
+    for shard, appends, settles, dedup_key in described:
         messages = []
         for size, rows in appends:
             messages.append((content[at : at + size], [tuple(row) for row in rows]))
@@ -85,7 +85,7 @@ def decode_parts(content: bytes) -> list[ShardPart]:
             StoredSettle(log, seq, payload, size, _PERSISTENT if persistent else _NON_PERSISTENT)
             for log, seq, payload, size, persistent in settles
         ]
-        parts.append(ShardPart(shard, messages, entries))
+        parts.append(ShardPart(shard, messages, entries, dedup_key))
     return parts
 
 

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from brokerapp.errors import Fenced, StoreUnavailable
@@ -18,13 +19,22 @@ from brokerapp.model import JsonObject
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE, MemberChange
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.leftovers import Leftovers
-from brokerapp.store.shards.recovery import IntentRecovery
+from brokerapp.store.shards.recovery import FindGone, IntentRecovery
 from brokerapp.store.shards.router import ShardRouter, answered
 
 logger = logging.getLogger(__name__)
 
 #: Seconds that a shard has to take a member, and to let one go or fence it: whoever waits for it can do nothing else.
 JOIN_SECONDS, LEAVE_SECONDS = 10.0, 2.0
+
+
+def _always(session: str) -> FindGone:
+    """Return what says that this session is gone, whatever is asked."""
+
+    async def find_gone(_owners: Collection[str]) -> set[str]:
+        return {session}
+
+    return find_gone
 
 
 class ShardedMembers:
@@ -48,13 +58,16 @@ class ShardedMembers:
         self._join_shard = lambda store: store.nodes.join(session, name, about, timeout_ms)
         self._leave_shard = lambda store: store.nodes.leave(session, name)
         self._joined = []
-        for store in self._shards.others():
+        others = list(self._shards.others())
+        for store in others:
             await self.join_shard(store)
-        last = await self._main.join(session, name, about, timeout_ms)
-        if self._shards.others():
+        if others:
             _, members = await self._main.members()
-            sessions = {about["session"] for about in members.values()}
-            await self._recovery().finish(lambda owner: owner not in sessions)
+            if name in members:
+                await self._main.revoke("", members[name]["session"])
+            await self._finish(partial(self._gone_beside, name))
+        last = await self._main.join(session, name, about, timeout_ms)
+        if others:
             await Leftovers(self._shards, session).remove()
         return last
 
@@ -110,7 +123,7 @@ class ShardedMembers:
         await asyncio.gather(*(answered(each, self._leave_shard(each), LEAVE_SECONDS) for each in others))
         if self._shards.others():
             await self._main.revoke("", session)
-            await self._recovery().finish(lambda owner: owner == session)
+            await self._finish(_always(session))
         await self._main.leave(session, name)
 
     async def _end_heartbeats(self, *shards: int) -> None:
@@ -124,13 +137,20 @@ class ShardedMembers:
         if self._shards.others():
             if name in await self._main.live_names():
                 return False
-            for store in (*self._others, self._shards.main):
-                await answered(store, store.nodes.revoke(session, its_session), LEAVE_SECONDS)
-            await self._recovery().finish(lambda owner: owner == its_session)
+            for store in (*self._shards.others(), self._shards.main):
+                is_ours = store is self._shards.main or store in self._joined
+                await answered(store, store.nodes.revoke(session if is_ours else "", its_session), LEAVE_SECONDS)
+            await self._finish(_always(its_session))
         return await self._main.fence(session, name, its_session)
 
-    def _recovery(self) -> IntentRecovery:
-        return IntentRecovery(self._shards, f"recovery-{uuid.uuid4().hex[:8]}")
+    async def _finish(self, find_gone: FindGone) -> None:
+        """Finish what nodes that are gone have left half done between shards."""
+        await IntentRecovery(self._shards, f"recovery-{uuid.uuid4().hex[:8]}").finish(find_gone)
+
+    async def _gone_beside(self, name: str, owners: Collection[str]) -> set[str]:
+        """Return which of these sessions are those of no members, beside the former one of this name."""
+        _, members = await self._main.members()
+        return set(owners) - {about["session"] for member, about in members.items() if member != name}
 
     # -- what is in shard 0
 

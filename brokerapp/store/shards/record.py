@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from brokerapp.errors import RequestRefused
 from brokerapp.store.client.client import StorePart, is_cluster, pairs
-from brokerapp.store.client.continuity import FORMAT
+from brokerapp.store.client.continuity import FORMAT_OF_SHARDS
 from brokerapp.store.client.keys import MOST_SHARDS
 
 #: States of a shard: the nodes open it, and put nothing there yet; families are put there; no new ones are.
@@ -63,7 +63,7 @@ class ShardRecordStore(StorePart):
         """
         keys, number, may_repeat = self._keys, 0, is_cluster(url)
         if may_repeat or url != self._client.url:
-            arguments = [url, state, keys.signals, int(may_repeat), FORMAT, MOST_SHARDS - 1]
+            arguments = [url, state, keys.signals, int(may_repeat), FORMAT_OF_SHARDS, MOST_SHARDS - 1]
             number = await self._client.call_confirmed("add_shard", [keys.shards, keys.state], arguments)
         if not number:
             raise RequestRefused("the store with this URL is a shard of the broker already")

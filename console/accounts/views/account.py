@@ -21,6 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from console.accounts import effective_rights
 from console.accounts.auth_settings import PROVIDER
+from console.accounts.login import recent_login_required
 from console.audit import trail
 
 
@@ -70,6 +71,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@recent_login_required
 def revoke_sessions(request: HttpRequest) -> HttpResponse:
     """Sign out all other sessions of the user."""
     others = UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key)

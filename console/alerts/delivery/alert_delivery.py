@@ -24,6 +24,7 @@ from brokerapp.errors import RequestRefused
 from console.alerts.delivery import retry_schedule, webhook
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.analyses.result_tables import destination_url
+from console.broker.restored_copy import is_copy
 from console.ui.formatting import time_format
 from console.ui.formatting.absolute_urls import absolute_url
 from console.ui.preferences import timezones
@@ -42,6 +43,8 @@ LOST = 120
 LEASE = 600
 #: Asked for in one step of the watch.
 MAX_AT_ONCE = 100
+#: Why a copy of another installation sends no notification.
+COPY_IS_SILENT = "this installation is a copy, which sends no notifications"
 #: Marks what we send: whoever gets it must not make an alert of it.
 MARK_HEADER = "X-Sluice-Alert"
 SIGNATURE_HEADER = "X-Sluice-Signature"
@@ -72,11 +75,10 @@ def queue_resolution(firing: AlertFiring, event: str, now: datetime) -> None:
 
 def _plan(targets: Sequence[tuple[str, str]], room: int, firing: AlertFiring, event: str, now: datetime) -> None:
     for number, (kind, target) in enumerate(targets):
-        held = number >= room
+        reason = COPY_IS_SILENT if is_copy() else f"limit of {MAX_AN_HOUR} per hour exceeded" if number >= room else ""
         AlertDelivery.objects.create(
             firing=firing, kind=kind, event=event, target=target, due=now,
-            state=State.HELD if held else State.QUEUED,
-            detail=f"limit of {MAX_AN_HOUR} per hour exceeded" if held else "",
+            state=State.HELD if reason else State.QUEUED, detail=reason,
         )  # fmt: skip
 
 
@@ -90,7 +92,9 @@ def _room(told: QuerySet[AlertDelivery], now: datetime) -> int:
 
 
 def enqueue_due(now: datetime) -> None:
-    """Queue tasks for the notifications that are due."""
+    """Queue tasks for the notifications that are due. A copy of another installation sends none."""
+    if is_copy():
+        return
     retry_schedule.enqueue_due(AlertDelivery.objects.filter(state=State.QUEUED), "due", TASK, now, LOST, MAX_AT_ONCE)
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from analytics.requests.catalogue import SQL
 from analytics.requests.request import AnalysisRequest
 from brokerapp.errors import RequestRefused
+from brokerapp.system import extras
 from console.analyses import run_retention, run_service
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import ends_of, request_for
@@ -48,6 +49,8 @@ def start_due_editions(now: datetime) -> list[Edition]:
 def _begin(report: Report, moment: datetime, is_busy: bool, missed: int) -> Edition:
     if is_busy:
         return _skip(report, moment, "The previous edition was still running.", missed)
+    if not extras.is_installed(extras.ANALYTICS):
+        return _skip(report, moment, extras.missing(extras.ANALYTICS, "Analyses need"), missed)
     return start_edition(report, moment, missed=missed)
 
 
@@ -84,8 +87,10 @@ def _request_for(report: Report, question: Mapping[str, Any]) -> tuple[str, dict
 def start_edition_now(report: Report, asked_by: str, moment: datetime | None = None) -> Edition:
     """Make an edition for the time that ends now, or at a past moment. Raises RequestRefused.
 
-    It is refused while another one is being made, and for a moment whose editions are deleted already.
+    It is refused while another one is being made, for a moment whose editions are deleted already, and where the extra
+    `analytics` is not installed.
     """
+    extras.require(extras.ANALYTICS, "Analyses need")
     now = timezone.now()
     if moment is not None and report.keep_days and moment < now - timedelta(days=report.keep_days):
         raise RequestRefused(

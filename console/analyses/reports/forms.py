@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.utils import timezone
 
 from analytics.requests.catalogue import ANALYSES, SQL, AnalysisDefinition
 from analytics.requests.parameters import WINDOW, Parameter
@@ -21,12 +22,14 @@ from console.analyses.reports.schedule import (
     DAILY,
     DAYS,
     HOURLY,
+    LAST_DAY,
     MONTHLY,
     WEEKDAYS,
     WEEKLY,
     MissedRunPolicy,
     ReportFrequency,
     ReportSchedule,
+    zones,
 )
 from console.analyses.sql import report_queries, sql_service
 from console.analyses.sql.models import SavedQuery
@@ -34,6 +37,10 @@ from console.analyses.sql.models import SavedQuery
 #: Addresses a report may name, analyses it may ask, days an edition may be kept.
 MOST_ADDRESSES, MOST_QUESTIONS, LONGEST_KEPT = 30, 12, 3650
 NEVER, BY_CRON = "never", "cron"
+#: Moments that the form shows before a schedule is saved.
+SHOWN = 3
+#: Days of the week with their numbers, Monday first.
+WEEK = [*list(enumerate(DAYS))[1:], (0, DAYS[0])]
 #: What a question is asked about unless somebody chooses: reports are daily, as a rule.
 USUAL_WINDOW = "24h"
 FREQUENCIES = (
@@ -56,8 +63,15 @@ MISSED_RUN_POLICIES = (
 )
 
 
+class Scheduled(Protocol):
+    """What has a schedule."""
+
+    cron: str
+    zone: str
+
+
 class TimingForm(forms.Form):
-    """Form of a report's schedule."""
+    """Form of a schedule."""
 
     rhythm = forms.ChoiceField(choices=FREQUENCIES, initial=DAILY)
     time = forms.CharField(required=False, initial="07:00", max_length=5)
@@ -82,13 +96,31 @@ class TimingForm(forms.Form):
         return ReportSchedule.parse(rhythm.cron, zone)
 
     @staticmethod
-    def said_by(report: Report) -> dict[str, Any]:
-        """Return the fields of a report's schedule."""
-        rhythm = ReportFrequency.of(report.cron) if report.cron else None
-        fields: dict[str, Any] = {"cron": report.cron, "zone": report.zone}
+    def said_by(scheduled: Scheduled) -> dict[str, Any]:
+        """Return the fields of the schedule of a report, or of something else that has one."""
+        rhythm = ReportFrequency.of(scheduled.cron) if scheduled.cron else None
+        fields: dict[str, Any] = {"cron": scheduled.cron, "zone": scheduled.zone}
         if rhythm is None:
-            return fields | {"rhythm": BY_CRON if report.cron else NEVER}
+            return fields | {"rhythm": BY_CRON if scheduled.cron else NEVER}
         return fields | {"rhythm": rhythm.kind, "time": rhythm.time, "days": list(rhythm.days), "day": rhythm.day}
+
+
+    def preview(self) -> dict[str, Any]:
+        """Return the next runs of the schedule, or its error, for the page."""
+        try:
+            timing = self.timing()
+        except RequestRefused as error:
+            return {"wrong": str(error)}
+        return {"timing": timing, "moments": timing.next(timezone.now(), SHOWN) if timing else []}
+
+    @staticmethod
+    def page_context(form: forms.Form) -> dict[str, Any]:
+        """Return what the fields of the schedule in a form need, which may have others, too."""
+        initial = {name: form.get_initial_for_field(field, name) for name, field in TimingForm.base_fields.items()}
+        return {
+            "form": form, "rhythms": FREQUENCIES, "weekdays": WEEK, "zones": sorted(zones()), "last_day": LAST_DAY,
+            "days": range(1, 32), **TimingForm(form.data or initial).preview(),
+        }  # fmt: skip
 
 
 class ReportForm(TimingForm):

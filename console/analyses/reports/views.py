@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from csp.decorators import csp_replace, csp_update
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -24,26 +22,21 @@ from console.analyses.reports import editions, mail, report_changes
 from console.analyses.reports.content import sections_of
 from console.analyses.reports.delivery import is_readable_by, recipients
 from console.analyses.reports.edition_document import document_of_edition
-from console.analyses.reports.forms import DOCUMENTS, FREQUENCIES, MISSED_RUN_POLICIES, READERS, ReportForm, TimingForm
+from console.analyses.reports.forms import DOCUMENTS, MISSED_RUN_POLICIES, READERS, SHOWN, ReportForm, TimingForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.reports.presentation import row_of
 from console.analyses.reports.presentation import section_context as part_shown
-from console.analyses.reports.schedule import DAYS, LAST_DAY, zones
 from console.analyses.time_range_form import past_moment
 from console.ui.preferences import timezones
 from console.ui.staticfiles import PLOTLY_STYLES
 
 #: Reports, and older editions, on a page.
 PAGE_SIZE, OLDER = 30, 20
-#: Moments that the form shows before a schedule is saved.
-SHOWN = 3
 #: What a mail may do in a browser: show itself.
 MAIL_POLICY = {
     "default-src": "'none'", "script-src": "'none'", "connect-src": "'none'", "style-src": "'unsafe-inline'",
     "img-src": "data:", "sandbox": "allow-popups",
 }  # fmt: skip
-#: Days of the week with their numbers, Monday first.
-WEEK = [*list(enumerate(DAYS))[1:], (0, DAYS[0])]
 State = Edition.State
 
 
@@ -108,33 +101,17 @@ def edit(request: HttpRequest, report_id: int | None = None) -> HttpResponse:
         messages.success(request, f"Report “{made.name}” saved.")
         return redirect("report", report_id=made.pk)
     context = {
-        "form": form, "report": existing, "rhythms": FREQUENCIES, "weekdays": WEEK, "policies": MISSED_RUN_POLICIES,
-        "documents": DOCUMENTS,
-        "readers": READERS, "zones": sorted(zones()), "last_day": LAST_DAY, "days": range(1, 32),
-        "choices": form.choices(), "queries": form.queries(), "windows": SQL_WINDOW.choices,
-        **_timing(TimingForm(request.POST or _initial(form))),
+        **TimingForm.page_context(form), "report": existing, "policies": MISSED_RUN_POLICIES, "documents": DOCUMENTS,
+        "readers": READERS, "choices": form.choices(), "queries": form.queries(), "windows": SQL_WINDOW.choices,
     }  # fmt: skip
     return render(request, "analyses/reports/form.html", context, status=400 if request.method == "POST" else 200)
-
-
-def _initial(form: ReportForm) -> dict[str, Any]:
-    return {name: form.get_initial_for_field(field, name) for name, field in TimingForm.base_fields.items()}
-
-
-def _timing(form: TimingForm) -> dict[str, Any]:
-    """Return the next runs of a schedule, or its error, for the form."""
-    try:
-        timing = form.timing()
-    except RequestRefused as error:
-        return {"wrong": str(error)}
-    return {"timing": timing, "moments": timing.next(timezone.now(), SHOWN) if timing else []}
 
 
 @require_GET
 @permission_required(Permission.SCHEDULE)
 def timing(request: HttpRequest) -> HttpResponse:
     """Show the schedule of the form: description, crontab expression and next runs."""
-    return render(request, "analyses/reports/schedule.html", _timing(TimingForm(request.GET)))
+    return render(request, "analyses/reports/schedule.html", TimingForm(request.GET).preview())
 
 
 @require_POST

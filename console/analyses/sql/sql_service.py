@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 from analytics.requests.catalogue import SQL
 from analytics.requests.request import TimeWindow, is_window
 from brokerapp.errors import RequestRefused
+from brokerapp.system import extras
 from console.access.permissions import AnyUser, require, roles_of
 from console.access.roles import Permission, Role
 from console.analyses import run_service
@@ -30,7 +31,8 @@ SHARED_ROLES = (Role.ANALYST, Role.OPERATOR, Role.ADMIN)
 
 
 def check_statement(text: str) -> None:
-    """Raise StatementRefused unless a statement may run."""
+    """Raise StatementRefused unless a statement may run, RequestRefused where the parser is not installed."""
+    extras.require(extras.ANALYTICS, "SQL queries need")
     from analytics.sql.statement import check  # loads the parser, which web workers do without until then
 
     check(text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.http import HttpRequest
-from ninja.errors import ValidationError
+from ninja.errors import HttpError, ValidationError
 from ninja.operation import Operation
 from ninja.params.models import QueryModel
+from ninja.parser import Parser
 from pydantic import BaseModel, ConfigDict, Field
 
 #: The largest number that the store and the database keep.
@@ -19,6 +20,17 @@ Count = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
 
 #: A moment in seconds since 1970, within the years that dates can have.
 Seconds = Annotated[int, Field(ge=0, le=253_402_300_799)]
+
+
+class JsonParser(Parser):
+    """Parse bodies that are declared as JSON; refuse others, which forms of other sites could send."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        """Return the value of the body. Raises HttpError with status 415 for another type of content."""
+        if request.content_type != "application/json":
+            declared = f"not {request.content_type}" if request.content_type else "and none is given"
+            raise HttpError(415, f"Content-Type must be application/json, {declared}.")
+        return super().parse_body(request)
 
 
 class RequestBody(BaseModel):

@@ -33,6 +33,8 @@ from console.ui.formatting import number_format
 logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
+#: Headers of all answers: they are kept by no cache, and a browser that is led to one saves a file of this name.
+HEADERS = {"Cache-Control": "no-store", "Content-Disposition": 'attachment; filename="api.json"'}
 #: How the paths of the API begin, and what is said of one that leads nowhere.
 PREFIX, MISSING = "/api/", "Resource not found."
 #: Branches of the broker's errors as statuses of HTTP; the first that fits counts.
@@ -98,7 +100,7 @@ def problem(
 def problem_response(request: HttpRequest, status: int, detail: str, code: str = "", **more: Any) -> HttpResponse:
     """Return a response with a problem document, not to be cached."""
     document = problem(request, status, detail, code, **more)
-    return JsonResponse(document, status=status, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
+    return JsonResponse(document, status=status, content_type=CONTENT_TYPE, headers=HEADERS)
 
 
 def is_for_api(request: HttpRequest) -> bool:
@@ -168,7 +170,9 @@ def install(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def other(request: HttpRequest, error: HttpError) -> HttpResponse:
-        return problem_response(request, error.status_code, str(error))
+        # Ninja answers whatever goes wrong with a body in the same words; its parser has said more.
+        told = error.__cause__ if isinstance(error.__cause__, HttpError) else error
+        return problem_response(request, told.status_code, str(told))
 
     @api.exception_handler(Exception)
     def broken(request: HttpRequest, error: Exception) -> HttpResponse:

@@ -20,7 +20,7 @@ from analytics.spans.progress import ExportProgress
 from brokerapp.engine.routing.destination_trie import matches
 from brokerapp.model.destination import DestinationKind
 from brokerapp.model.stats_records import DestinationStats
-from brokerapp.monitoring.node_metrics import nodes_up, of_each_node, shard_metrics, store_metrics
+from brokerapp.monitoring.node_metrics import build_info, nodes_up, of_each_node, shard_metrics, store_metrics
 from brokerapp.monitoring.prometheus_text import COUNTER, GAUGE, family, label_text, number, suffix
 from console.exporters.jolokia.attributes import KINDS, store_memory_share
 from console.exporters.jolokia.beans import Beans
@@ -141,6 +141,7 @@ def select(
 
 def plain(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | None = None) -> Iterator[str]:
     """Yield the page /metrics; with the export of spans where there is one."""
+    yield build_info()
     for name, type, help, value in chain(_of_broker(beans), _of_spans(spans)):
         yield family(name, type, help) + f"{name} {number(value)}\n"
     yield from _of_nodes(beans, is_open=False)
@@ -154,6 +155,7 @@ def plain(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | No
 
 def open_metrics(beans: Beans, patterns: Sequence[str] = (), spans: ExportProgress | None = None) -> Iterator[str]:
     """Yield the page /metrics/v2; with the export of spans where there is one."""
+    yield build_info()
     for name, type, help, value in chain(_of_broker_v2(beans), _of_spans(spans)):
         yield family(name, type, help) + f"{name}{suffix(type)} {number(value)}\n"
     yield from _of_nodes(beans, is_open=True)

@@ -6,32 +6,24 @@ import textwrap
 from django.core.management.base import BaseCommand, CommandError
 
 from console.accounts import initial_admin
-from console.ops import demo
+from console.ops import command_line, demo
 
 LINE_LENGTH = 100
 
 
 class Command(BaseCommand):
-    help = "Run a demo workload against the running broker: order processing over STOMP."
+    help = command_line.DEMO_SUMMARY
     requires_system_checks = ()  # they load every page of the console, which takes seconds and is not needed here
 
     def add_arguments(self, parser) -> None:
-        parser.add_argument(
-            "--seconds", type=float, default=demo.SECONDS, help="duration in seconds (default: %(default)g)"
-        )
-        parser.add_argument("--login", default=initial_admin.NAME, help="user (default: %(default)s)")
-        parser.add_argument(
-            "--passcode", help="password (default: password of the initial admin, from the data folder)"
-        )
+        command_line.add_demo_arguments(parser)
 
-    def handle(self, *, seconds: float, login: str, passcode: str | None, **options) -> None:
+    def handle(self, *, seconds: float, login: str | None, passcode: str | None, **options) -> None:
         self.stdout.write(f"running the demo workload for {seconds:g} s; press Ctrl-C to stop")
         self.stdout.flush()
         logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # what it has to say, DemoFailed says
         try:
-            outcome = demo.run_here(seconds, login=login, passcode=passcode)
+            outcome = demo.run_here(seconds, login=login or initial_admin.NAME, passcode=passcode)
         except demo.DemoFailed as failure:
-            raise CommandError(
-                f"{failure}. Check that Sluice is running (make run) with these ports and this password."
-            ) from None
+            raise CommandError(f"{failure}. Check that Sluice is running with these ports and this password.") from None
         self.stdout.write(textwrap.fill(str(outcome), LINE_LENGTH))

@@ -1,26 +1,36 @@
-"""Start all processes of Sluice under one supervisor: `manage.py up`, which `make run` runs."""
+"""Start all processes of Sluice under one supervisor: `sluice up`, `manage.py up`, which `make run` runs."""
 
 import os
 from contextlib import suppress
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from brokerapp.backup.data_folder_mark import read_mark
+from brokerapp.checks.ports import port_problems, port_uses
+from brokerapp.connections.installation_tls import tls_stores
+from brokerapp.connections.tls import server_context
+from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.model.transport_connector import TRANSPORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
-from console.ops.processes import port_problems, port_uses, process_specs, reachable
+from console.ops.command_line import UP_SUMMARY
+from console.ops.processes import missing_extras, process_specs, reachable
 from console.ops.supervisor import Supervisor
+from console.upgrades.start import prepare_start
 
 
 class Command(BaseCommand):
-    help = "Start all processes of Sluice on this machine and keep them running until Ctrl-C."
+    help = UP_SUMMARY
     requires_system_checks = ()
 
     def handle(self, **options) -> None:
         environment = settings.SLUICE
+        refuse_undecided(environment)
         os.umask(OWNER_UMASK)  # of all that it starts, too
+        if missing := list(missing_extras(environment)):
+            raise CommandError("\n".join(missing))
         self.stdout.write(f"starting Sluice in {environment.data}")
         if settings.IS_NEW:
             self.refuse_without_a_trace(environment)
@@ -28,23 +38,29 @@ class Command(BaseCommand):
             supervisor = Supervisor(process_specs(environment), environment.data, say=self.say)
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
-        check_ports(environment)
-        password = self.prepare()
-        supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+        check_start(environment)
+        try:
+            password = self.prepare(environment)
+            supervisor.run(announce=lambda: self.say(welcome(environment, password)))
+        except BrokerError as refused:  # what is stored is of another version
+            raise CommandError(str(refused)) from refused
 
     def refuse_without_a_trace(self, environment) -> None:
-        """Check the ports of a new installation before creating more than its key, which is deleted on failure."""
+        """Check what a start needs before creating more of a new installation than its key, deleted on failure."""
         try:
-            check_ports(environment)
+            check_start(environment)
         except CommandError:
             settings.SECRET_FILE.unlink()
             with suppress(OSError):  # somebody else put something there meanwhile
                 environment.data.rmdir()
             raise
 
-    def prepare(self) -> str | None:
-        """Migrate the database; return the initial admin's password on the first start."""
-        call_command("migrate", verbosity=0, interactive=False)
+    def prepare(self, environment) -> str | None:
+        """Check and migrate what is stored; return the initial admin's password on the first start.
+
+        Raises ConfigurationRefused for what a newer version stored.
+        """
+        prepare_start(environment, self.say)
         password = initial_admin.create_initial_admin()
         connections.close_all()
         return password
@@ -55,9 +71,22 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def check_ports(environment) -> None:
-    """Raise CommandError with a sentence for each port that is not available."""
-    if troubles := list(port_problems(environment.bind, port_uses(environment))):
+def refuse_undecided(environment) -> None:
+    """Raise CommandError for a data folder that was restored from a backup, until an operator says what it is."""
+    mark = read_mark(environment.data)
+    if mark is not None and mark.refusal:
+        raise CommandError(mark.refusal)
+
+
+def check_start(environment) -> None:
+    """Raise CommandError with a sentence for each port that is not available, and for a certificate that is no use."""
+    troubles = list(port_problems(port_uses(environment)))
+    if environment.tls_certificate:
+        try:
+            server_context(tls_stores(environment))
+        except ConfigurationRefused as wrong:
+            troubles.append(f"SLUICE_TLS_CERTIFICATE: {wrong}")
+    if troubles:
         raise CommandError("\n".join(troubles))
 
 
@@ -65,17 +94,18 @@ def welcome(environment, password: str | None) -> str:
     """Return the addresses and the sign-in of the installation; the password only on the first start."""
     host = reachable(environment.bind)
     kept = initial_admin.password_file()
-    extra = [f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()]
-    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra])
-    port = environment.openwire_port
-    openwire = "not served" if port is None else f"tcp://{host}:{port}, for JMS applications"
+    extra = {scheme: f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()}
+    openwire = [f"tcp://{host}:{environment.openwire_port}"] if environment.openwire_port is not None else []
+    openwire += [extra.pop(scheme) for scheme in list(extra) if TRANSPORTS[scheme].openwire]
+    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra.values()])
+    scheme = "https" if environment.console_tls else "http"
     secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
     return f"""
   Sluice is ready.
 
-    Console   http://{host}:{environment.console_port}/
+    Console   {scheme}://{host}:{environment.console_port}/
     STOMP     {stomp}
-    OpenWire  {openwire}
+    OpenWire  {", ".join([*openwire, "for JMS applications"]) if openwire else "not served"}
     Metrics   http://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/
     Sign in   user {initial_admin.NAME}, {secret}
     Logs      {environment.data / "log"}

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
+from brokerapp.version import VERSION
 from console.access.permissions import require, visible
 from console.access.roles import Permission
 from console.api.common.inputs import Seconds
@@ -54,8 +55,9 @@ class TotalsOut(Schema):
 
 
 class OverviewOut(Schema):
-    """The broker's health, totals and issues."""
+    """The broker's health, totals and issues, and the version of Sluice."""
 
+    version: str
     state: Literal["good", "look", "act", "lost"]
     sentence: str
     totals: TotalsOut
@@ -122,14 +124,14 @@ class DepthsQuery(PageQuery):
 
 @operation(router, "GET", "/overview", Permission.SEE, response=OverviewOut)
 def get_overview(request: HttpRequest) -> Any:
-    """Get the health of the broker, totals and issues."""
+    """Get the health of the broker, totals and issues, and the version of Sluice."""
     picture, sees = mirror().current(), visible(request.user)
     found = health.findings(picture, sees)
     seen = visible_snapshot(picture, sees)
     verdict = health.summarize(seen, found)
     return {
-        "state": verdict.state, "sentence": verdict.sentence, "totals": seen.totals, "attention": found[:MOST],
-        "attention_total": len(found),
+        "version": VERSION, "state": verdict.state, "sentence": verdict.sentence, "totals": seen.totals,
+        "attention": found[:MOST], "attention_total": len(found),
     }  # fmt: skip
 
 

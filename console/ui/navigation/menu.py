@@ -12,7 +12,7 @@ _GROUPS = (
     ("Broker", ("queues", "topics", "subscribers", "connections", "routing", "topology")),
     ("Messages", ("dead-letters", "jobs", "scheduled", "transactions", "send")),
     ("Monitoring", ("alerts", "objectives", "analyses", "reports")),
-    ("Administration", ("audit", "users")),
+    ("Administration", ("checks", "audit", "backups", "users")),
 )
 _COMMANDS = {each.page: each for each in COMMANDS}
 NAVIGATION = tuple((label, tuple(_COMMANDS[page] for page in pages)) for label, pages in _GROUPS)

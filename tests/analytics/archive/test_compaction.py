@@ -8,7 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from forks import exit_of_archiver, exit_of_housekeeping
@@ -18,7 +20,7 @@ from analytics.archive import compaction
 from analytics.archive.archiver import Archiver
 from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.compaction import delete_replaced
-from analytics.archive.data_files import HOUR_US, data_files, hour_folders, start_us
+from analytics.archive.data_files import ARCHIVED, HOUR_US, data_files, hour_folders, start_us
 from analytics.archive.housekeeping import ArchiveLimits, Housekeeping
 from analytics.archive.read_locks import read_lock
 from analytics.archive.retention import ArchiveHour, expired_hours
@@ -114,6 +116,33 @@ def test_an_archiver_reads_no_small_file_that_it_appended_itself(running, archiv
 def _merging(archive: BrokerArchive, hour: int) -> str:
     folder = hour_folders(archive.folder)[hour]
     return f"{folder.parent.name}.{folder.name}.parquet"
+
+
+def test_a_merged_file_has_failures_in_row_groups_that_readers_find_by_their_dictionary(tmp_path):
+    events = a_few_events([*["enqueue", "dispatch", "ack"] * 20, "drop", *["ack"] * 10, "dead_letter"])
+    merged = compaction.MergedFile(tmp_path / "merging")
+    for start in range(0, events.num_rows, 7):
+        merged.add("", events.slice(start, 7), np.empty(0, np.uint64))
+    merged.finish(tmp_path / "part-1-0_11.parquet")
+    file = pq.ParquetFile(tmp_path / "part-1-0_11.parquet", read_dictionary=["kind"])
+    groups = [file.read_row_group(number)["kind"] for number in range(file.num_row_groups)]
+    kinds = [set(group.chunk(0).dictionary.to_pylist()) for group in groups]
+    assert kinds == [{"enqueue", "dispatch", "ack"}, {"drop", "dead_letter"}]
+    assert sorted(file.read(["entry"])["entry"].to_pylist()) == events["entry"].to_pylist()
+
+
+def a_few_events(kinds: list[str]) -> pa.Table:
+    """Events of these kinds, and otherwise alike, each of an entry of its own."""
+    alike = {
+        "ts": START_US,
+        "born": START_US,
+        "msg_id": "ID:1",
+        "destination": "",
+        "original": "",
+        "size": 1,
+        "weight": 1,
+    }
+    return pa.Table.from_pylist([alike | {"kind": kind, "entry": entry} for entry, kind in enumerate(kinds)], ARCHIVED)
 
 
 def test_a_file_that_was_damaged_after_it_was_appended_is_not_in_the_merged_one(running, archive):

@@ -8,7 +8,8 @@ from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.peer import ClusterPeer
 from brokerapp.cluster.settings import ClusterMember, ClusterSettings
 from brokerapp.cluster.status import MemberState
-from brokerapp.connections.tls import ClientContexts, server_context
+from brokerapp.connections.tls import server_context
+from brokerapp.connections.tls_renewal import ClientContexts
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.network.options.address import BrokerAddress
 from tests.certificates import Authority

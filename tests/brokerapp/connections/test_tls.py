@@ -1,14 +1,12 @@
 """Test key stores and trust stores, and the errors for unreadable ones."""
 
-import os
 import shutil
 import ssl
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from brokerapp.connections.tls import ClientContexts, server_context
+from brokerapp.connections.tls import server_context
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import ClientAuth, KeyStore, TlsOptions, TlsStores
 from tests.certificates import PASSWORD, Authority
@@ -125,15 +123,3 @@ def test_the_command_makes_what_can_be_read(tmp_path):
     more = ["-srcstorepass", "password", "-deststorepass", "password"]
     subprocess.run([*command, *more], check=True, capture_output=True, timeout=60)
     assert server_context(TlsStores(KeyStore(f"{store}.p12", "password")))
-
-
-def test_a_trust_store_is_read_once_until_its_file_changes(authority, tmp_path):
-    pem = Path(shutil.copy(authority.pem, tmp_path))
-    contexts = ClientContexts(TlsStores(trust_store=KeyStore(str(pem))))
-    first = contexts()
-    assert contexts() is first
-    os.utime(pem, ns=(1, 1))
-    assert contexts() is not first
-    pem.unlink()
-    with pytest.raises(ConfigurationRefused, match="No such file"):
-        contexts()

@@ -7,13 +7,16 @@ from contextlib import asynccontextmanager
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.publishing.group_commit import MAX_BYTES, GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.sharded_commits import ShardedCommits
+from brokerapp.engine.entries.log_entry import UNCOMMITTED
 from brokerapp.model.message import Message
-from brokerapp.store import CommitBatch, PendingWrite, StoreLimits, numbers_from
+from brokerapp.store import TEMP, CommitBatch, PendingWrite, StoreLimits, numbers_from
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.shards.intent_codec import ShardPart, StoredSettle, decode_parts, encode_parts
+from brokerapp.store.shards.intents import IntentStore
+from brokerapp.store.shards.part_write import PartWrite
 
 SESSION = "s"
 numbers = itertools.count()
@@ -39,6 +42,11 @@ class LogsByName:
 
 def stored(text):
     return Message(text, f"message-id:{text}\n".encode(), b"x", persistent=True).stored()
+
+
+def append_to(*logs, text):
+    """Return a message of this id with a copy in each of these logs."""
+    return stored(text), [(log, "", "") for log in logs]
 
 
 class Reading:
@@ -152,6 +160,20 @@ async def test_what_another_shard_has_no_room_for_is_refused_as_a_whole(store_ur
         assert await ids(stores, "2:b") == ["0"]
 
 
+async def test_what_is_not_persistent_is_refused_as_a_whole_where_another_shard_may_hold_no_more_of_it(store_url):
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        volatile = Message("v", b"message-id:v\n", b"x" * 60).stored()
+        commits._groups[2].limits.temp = 2 * len(volatile) + 20
+        for _ in range(3):
+            appends = [(volatile, [("1:a", "", "")]), (volatile, [("2:b", "", "")])]
+            commits.submit(PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+        commits.submit(PendingWrite([append_to("1:a", text="p"), append_to("2:b", text="p")]))
+        await commits.drain()
+        assert sorted(outcomes) == ["", "", TEMP]
+        assert await ids(stores, "1:a") == await ids(stores, "2:b") == ["v", "v", "p"]
+
+
 async def test_a_shard_that_seems_full_is_asked_before_a_write_is_refused(store_url):
     """Another node may have made room, of which this one knows nothing."""
     async with sharded(store_url) as (commits, stores):
@@ -238,6 +260,7 @@ parts = st.lists(
         st.integers(0, 9),
         st.lists(st.tuples(st.binary(max_size=30), rows), max_size=3),
         st.lists(settles, max_size=3),
+        st.sampled_from(["", "resent ID:1"]),
     ),
     max_size=3,
 )
@@ -291,7 +314,7 @@ async def test_a_write_that_is_taken_back_while_a_shard_is_asked_how_full_it_is_
     async with sharded(store_url) as (commits, stores):
         outcomes = []
         commits._groups[2].limits.of_log = lambda log: 1
-        commits._groups[2].note_usage(100, {"2:b": 100})  # as it was before another node emptied it
+        commits._groups[2].note_usage(100, 0, {"2:b": 100})  # as it was before another node emptied it
         appends = [(stored("1"), [("1:a", "", "")]), (stored("2"), [("2:b", "", "")])]
         spread = PendingWrite(appends, callback=lambda _seq, refused: outcomes.append(refused))
         commits._groups[1].limits.of_log = lambda log: 1  # so that this shard is the coordinator
@@ -300,3 +323,160 @@ async def test_a_write_that_is_taken_back_while_a_shard_is_asked_how_full_it_is_
         await commits.drain()
         assert outcomes == []
         assert await ids(stores, "1:a") == await ids(stores, "2:b") == []
+
+
+async def test_what_follows_a_write_that_waits_for_a_number_of_another_shard_does_not_overtake_it(store_url):
+    """A transaction may acknowledge what was given out early, in another shard than it sends to."""
+    async with sharded(store_url) as (commits, stores):
+        given = StoredSettle("2:b", UNCOMMITTED, 0, 0, Message("", b"", b"", persistent=True))
+        arriving = PendingWrite([append_to("2:b", text="0")], callback=lambda seq, _refused: setattr(given, "seq", seq))
+        commits.submit(arriving)
+        commits.submit(PendingWrite([append_to("1:a", text="1")], [given]))
+        commits.submit(PendingWrite([append_to("1:a", text="2")]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == ["1", "2"]
+        assert await ids(stores, "2:b") == []
+
+
+async def test_what_follows_a_write_that_waits_for_how_full_a_shard_is_does_not_overtake_it(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits._groups[2].limits.of_log = lambda log: 300
+        commits._groups[2].note_usage(1000, 0, {"2:b": 1000})  # as it was before another node emptied it
+        commits._groups[1].limits.of_log = lambda log: 1000  # so that this shard is the coordinator
+        commits.submit(PendingWrite([append_to("1:a", text="1"), append_to("2:b", text="1")]))
+        commits.submit(PendingWrite([append_to("1:a", text="2")]))
+        await commits.drain()
+        assert await ids(stores, "1:a") == ["1", "2"]
+
+
+async def test_of_writes_that_are_taken_back_none_is_done_that_another_of_them_was_ahead_of(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:b", text="0")]))
+        both = PendingWrite([append_to("2:c", text="1"), append_to("2:b", text="1")])
+        behind = PendingWrite([append_to("2:c", text="2")])
+        commits.submit(both)
+        commits.submit(behind)
+        assert commits.cancel(lambda unit: unit in (both, behind)) == [both, behind]
+        await commits.drain()
+        assert await ids(stores, "2:c") == []
+        assert await ids(stores, "2:b") == ["0"]
+
+
+class Joined(PendingWrite):
+    """Messages of several clients in one write, of which each can be taken back."""
+
+    is_atomic = False
+    __slots__ = ()
+
+    def divide(self, wanted):
+        units = [Joined([each]) for each in self.appends]
+        rest = [each for unit in units if not wanted(unit) for each in unit.appends]
+        return [unit for unit in units if wanted(unit)], Joined(rest) if rest else None
+
+    @property
+    def appends(self):
+        return [(each, rows) for stored, [rows] in self.runs for each in stored]
+
+    def goes_to(self, log):
+        return any(row[0] == log for _, rows in self.appends for row in rows)
+
+
+async def test_what_is_left_of_a_write_that_is_taken_back_in_part_keeps_its_turn(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:b", text="0")]))
+        commits.submit(Joined([append_to("2:b", text="1"), append_to("2:c", text="1")]))
+        commits.submit(Joined([append_to("2:b", text="2")]))
+        [taken] = commits.cancel(lambda unit: isinstance(unit, Joined) and unit.goes_to("2:c"))
+        assert [rows for _, rows in taken.appends] == [[("2:c", "", "")]]
+        await commits.drain()
+        assert await ids(stores, "2:b") == ["0", "1", "2"]
+        assert await ids(stores, "2:c") == []
+
+
+async def test_a_log_that_is_made_anew_while_its_removal_waits_for_another_shard_stays(store_url):
+    async with sharded(store_url) as (commits, stores):
+        commits.create("2:b", "{}")
+        await commits.drain()
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:c", text="0")], callback=lambda *_: None))
+        commits.submit(PendingWrite([append_to("1:a", text="0"), append_to("2:b", text="0")]))
+        commits.discard_log("2:b")
+        commits.create("2:b", '{"kind": "queue"}')
+        commits.submit(PendingWrite([append_to("2:b", text="1")]))
+        discarding = asyncio.create_task(commits.run_discards())
+        await commits.drain()
+        await asyncio.sleep(0.1)
+        discarding.cancel()
+        assert await stores[2].logs.attributes("2:b") == {"kind": "queue", "shard": 2}
+        assert commits.located["2:b"] == 2
+        assert (await ids(stores, "2:b"))[-1] == "1"
+
+
+async def test_what_other_shards_are_to_do_counts_towards_the_size_of_a_batch(store_url):
+    async with sharded(store_url) as (commits, stores):
+        sizes, on_batch = [], commits.on_batch
+
+        def measure(batch):
+            sizes.append(sum(len(unit.intent.content) for unit in batch.writes if unit.intent is not None))
+            on_batch(batch)
+
+        commits.on_batch = measure
+        large = "x" * 3_000_000
+        for number in range(6):
+            commits.submit(PendingWrite([append_to("1:a", text=str(number)), append_to("2:b", text=large)]))
+        await commits.drain()
+        assert max(sizes) <= MAX_BYTES
+        assert sum(sizes) > 6 * len(large)
+        assert await stores[2].logs.depths(["2:b"]) == {"2:b": 6}
+
+
+async def test_shards_remember_parts_until_their_intents_have_ended_and_not_much_longer(store_url):
+    async with sharded(store_url) as (commits, stores):
+        for number in range(30):
+            commits.submit(PendingWrite([append_to("1:a", text=str(number)), append_to("2:b", text=str(number))]))
+            await commits.drain()
+        assert await stores[2].client.execute("ZCARD", f"{stores[2].keys.audit}:intents") == 1
+        assert await ids(stores, "2:b") == [str(number) for number in range(30)]
+
+
+class Resent(PendingWrite):
+    """A message that its client sends again, as it does not know whether it was stored."""
+
+    __slots__ = ("dedup_key",)
+    dedup_key: str
+
+    def __init__(self, appends, **more):
+        super().__init__(appends, **more)
+        self.dedup_key = "resent ID:1"
+
+
+async def test_a_message_that_is_sent_again_comes_once_to_each_log_though_its_way_is_another_now(store_url):
+    """There may be more queues on it than before, in other shards."""
+    async with sharded(store_url) as (commits, stores):
+        outcomes = []
+        for targets in (["2:b"], ["1:a", "2:b"], ["0:c", "1:a", "2:b"]):
+            appends = [append_to(log, text="1") for log in targets]
+            commits.submit(Resent(appends, callback=lambda _seq, refused: outcomes.append(refused)))
+            await commits.drain()
+        assert outcomes == ["", "", ""]
+        assert [await ids(stores, log) for log in ("0:c", "1:a", "2:b")] == [["1"], ["1"], ["1"]]
+        assert await intents(stores) == 0
+
+
+async def test_a_message_that_is_sent_again_while_its_node_left_it_half_done_comes_once_to_each_log(store_url):
+    async with sharded(store_url) as (commits, stores):
+        appends = [append_to("1:a", text="1"), append_to("2:b", text="1")]
+        commits._groups[2].submit = lambda unit: None  # the node ends before it asks this shard
+        commits.submit(Resent(appends))
+        while not await intents(stores):
+            await asyncio.sleep(0.01)
+        [(_, content)] = (await IntentStore(stores[1].client).read_all()).items()
+        del commits._groups[2].submit
+        for each in stores.values():
+            await each.nodes.admit("other")
+        for shard, part in ((1, appends[0]), (2, appends[1])):
+            again = PartWrite([part], part_of="other-1" if shard == 2 else "", dedup_key="resent ID:1")
+            await stores[shard].commit("other", CommitBatch(1, [again]), StoreLimits())
+        for part in decode_parts(content):
+            left = PartWrite(part.appends, part.settles, part_of="s-1", dedup_key=part.dedup_key)
+            await stores[part.shard].commit("other", CommitBatch(2, [left]), StoreLimits())
+        assert [await ids(stores, log) for log in ("1:a", "2:b")] == [["1"], ["1"]]

@@ -146,3 +146,13 @@ def test_every_beginning_of_a_transaction_is_an_incomplete_write():
 def test_what_the_server_refuses_is_no_incomplete_write_when_it_is_complete(content):
     with pytest.raises(MalformedFile):
         check_incomplete(content, 0)
+
+
+def test_a_store_that_was_rewritten_and_written_to_no_more_starts_without_its_log(tmp_path):
+    with EmbeddedStore(tmp_path) as store, redis.Redis.from_url(store.url) as server:
+        server.set("written", 0)
+        server.bgrewriteaof()
+        wait_until(lambda: not server.info("persistence")["aof_rewrite_in_progress"], "the file is rewritten")
+    assert file_in(tmp_path).stat().st_size == 0
+    (tmp_path / "valkey.log").unlink()
+    assert keys(tmp_path) == 0

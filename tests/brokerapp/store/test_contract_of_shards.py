@@ -11,20 +11,21 @@ from brokerapp.store.client.keys import MOST_SHARDS
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.store.shards.broker_store import BrokerStore
-from brokerapp.store.shards.intent_codec import INTENT_KEY, ShardPart, encode_parts
+from brokerapp.store.shards.intent_codec import ShardPart, encode_parts
 from brokerapp.store.shards.intents import IntentStore
+from brokerapp.store.shards.part_write import PartWrite
 from brokerapp.store.shards.record import DRAINING, JOINING, SERVING, Shard, ShardRecordStore
 from tests.brokerapp.store.commit_helpers import CommittingSession, append, bodies, entries, payloads, used
 
 
-class SpreadWrite(PendingWrite):
+class SpreadWrite(PartWrite):
     """A part of a write to several shards."""
 
-    __slots__ = ("dedup_key", "intent", "jobs")
+    __slots__ = ("jobs",)
 
-    def __init__(self, *appends, known_by="", intent=None, jobs=(), **more):
-        super().__init__(appends, **more)
-        self.dedup_key, self.intent, self.jobs = known_by, intent, jobs
+    def __init__(self, *appends, jobs=(), ignores_limits=False, **more):
+        super().__init__(appends, ignores_limits=ignores_limits, **more)
+        self.jobs = jobs
 
 
 @pytest.fixture(scope="module")
@@ -102,31 +103,48 @@ async def test_a_part_that_is_done_again_changes_nothing(store, session):
     await session.append("q", "r", body=b"settled")
     settles = [*await entries(store, "q"), *await entries(store, "r")]
     part = [append("s", "t", body=b"1"), append("s", body=b"2")]
-    await session.commit(SpreadWrite(*part, settles=settles, known_by=f"{INTENT_KEY}me-1"))
+    await session.commit(SpreadWrite(*part, settles=settles, part_of="me-1"))
     state = await bodies(store, "s"), await bodies(store, "t"), await payloads(store), await used(store)
-    await session.commit(SpreadWrite(*part, settles=settles, known_by=f"{INTENT_KEY}me-1"))
+    await session.commit(SpreadWrite(*part, settles=settles, part_of="me-1"))
     assert (await bodies(store, "s"), await bodies(store, "t"), await payloads(store), await used(store)) == state
     assert state[:2] == ([b"1", b"2"], [b"1"])
 
 
-async def test_a_part_is_remembered_once_by_each_log(store, session):
+async def test_a_part_is_remembered_once_until_its_intent_ends(store, session):
     part = [append("q", "r"), append("q"), append("q")]
-    again = [await session.commit(SpreadWrite(*part, known_by=f"{INTENT_KEY}me-1")) for _ in range(2)][1]
+    again = [await session.commit(SpreadWrite(*part, part_of="me-1")) for _ in range(2)][1]
     assert again.duplicates == {1: [(1, 1), (1, 2), (2, 1), (3, 1)]}
-    assert await store.client.execute("ZCARD", f"{store.keys.audit}:intents") == 2
+    await session.commit(SpreadWrite(append("q"), part_of="me-2"))
+    await session.commit(SpreadWrite(append("q"), part_of="me-3"))
+    remembered = "ZRANGE", f"{store.keys.audit}:intents", 0, -1
+    assert await store.client.execute(*remembered) == [b"intent me-1", b"intent me-2", b"intent me-3"]
+    await session.commit(SpreadWrite(append("q"), part_of="me-4", intent=IntentChange("me-1 me-2")))
+    assert await store.client.execute(*remembered) == [b"intent me-3", b"intent me-4"]
+
+
+async def test_a_part_is_known_by_its_intent_and_its_messages_by_what_they_are_known_by_when_they_are_sent_again(
+    store, session
+):
+    """They may be sent again another way, so that another write brings them to the same logs, and to more."""
+    first = SpreadWrite(append("q", "r"), part_of="me-1", dedup_key="resent ID:1")
+    await session.commit(first)
+    again = SpreadWrite(append("q", "r", "s"), part_of="other-1", dedup_key="resent ID:1")
+    assert (await session.commit(again)).duplicates == {1: [(1, 1), (1, 2)]}
+    assert (await session.commit(again)).duplicates == {1: [(1, 1), (1, 2), (1, 3)]}
+    assert await store.logs.depths(["q", "r", "s"]) == {"q": 1, "r": 1, "s": 1}
 
 
 @pytest.mark.long
 async def test_a_part_of_more_messages_than_are_remembered_is_recognised_when_it_is_done_again(store, session):
     part = [append("q", body=b"")] * 100_001  # one more than REMEMBERED in bridge_dedup.lua
     for _ in range(2):
-        await session.commit(SpreadWrite(*part, known_by=f"{INTENT_KEY}me-1"))
+        await session.commit(SpreadWrite(*part, part_of="me-1"))
         assert await store.logs.depths(["q"]) == {"q": 100_001}
 
 
 async def test_parts_push_nothing_out_of_what_bridges_and_clients_handed_over(store, session):
-    for key in ("A 1", "resent 1", f"{INTENT_KEY}me-1"):
-        await session.commit(SpreadWrite(append("q"), known_by=key))
+    for keys in ({"dedup_key": "A 1"}, {"dedup_key": "resent 1"}, {"part_of": "me-1"}):
+        await session.commit(SpreadWrite(append("q"), **keys))
     audits = [store.keys.audit, f"{store.keys.audit}:clients", f"{store.keys.audit}:intents"]
     assert [await store.client.execute("ZCARD", audit) for audit in audits] == [1, 1, 1]
 
@@ -256,6 +274,79 @@ async def test_a_member_that_is_fenced_writes_to_no_shard_and_what_it_left_is_fi
         await other.close()
     assert [each.message.body for each in await broker.entries.read("q1", 0, 9)] == [b"left"]
     assert list((await broker.nodes.members())[1]) == ["main"]
+
+
+async def leave_half_done(other, session, count):
+    """Have a member store so many writes to both shards, of which the second has done nothing yet."""
+    first = 1 + await other.main.last_batch(session)
+    for number in range(first, first + count):
+        part = ShardPart(1, [append("q1", body=b"%d" % number)], [])
+        left = SpreadWrite(append("q0"), intent=IntentChange(f"{session}-{number}", encode_parts([part])))
+        await other.main.commit(session, CommitBatch(number, [left]), StoreLimits())
+
+
+async def test_others_hear_of_a_member_that_starts_anew_when_what_it_left_is_finished(broker):
+    """They give out again what clients of the former one held and the store still has: it is to be settled by then."""
+    other = BrokerStore(broker.url, broker.keys.broker)
+    await other.open()
+    try:
+        await other.nodes.join("former", "other")
+        await leave_half_done(other, "former", 100)
+        async with asyncio.timeout(20), aclosing(broker.main.signals()) as signals:
+            assert await anext(signals) == "subscribed"
+            joining = asyncio.ensure_future(other.nodes.join("latter", "other"))
+            while await anext(signals) != "nodes":
+                pass
+            assert await IntentStore(broker.main.client).read_all() == {}
+            assert await broker.logs.depths(["q1"]) == {"q1": 100}
+            await joining
+            with pytest.raises(Fenced):
+                await leave_half_done(other, "former", 1)
+    finally:
+        await other.close()
+
+
+async def test_a_recovery_that_a_shard_does_not_know_any_more_is_tried_again(broker):
+    """As when a replica takes over that had not heard of it: nobody fenced the node which carries it out."""
+    other = BrokerStore(broker.url, broker.keys.broker)
+    await other.open()
+    try:
+        await other.nodes.join("dead", "other", timeout_ms=1)
+        await leave_half_done(other, "dead", 200)
+        second = broker.shards.stores[1]
+
+        async def forget_it():
+            while True:
+                for field in await second.client.execute("HKEYS", second.keys.state):
+                    if field.startswith(b"session:recovery"):
+                        return await second.client.execute("HDEL", second.keys.state, field)
+
+        forgetting = asyncio.ensure_future(forget_it())
+        with pytest.raises(StoreUnavailable, match="shard 1 was taken over"):
+            await broker.nodes.fence("me", "other", "dead")
+        await forgetting
+        assert await broker.nodes.fence("me", "other", "dead")
+        assert await broker.logs.depths(["q0", "q1"]) == {"q0": 200, "q1": 200}
+    finally:
+        await other.close()
+
+
+async def test_a_member_is_fenced_in_a_shard_that_only_the_member_has_joined_so_far(broker, tmp_path):
+    other = BrokerStore(broker.url, broker.keys.broker)
+    with EmbeddedStore(tmp_path) as third:
+        number = await broker.shard_record.add(third.url, SERVING)
+        try:
+            await other.open()
+            await other.nodes.join("dead", "other", timeout_ms=1)
+            await broker.shards.refresh()
+            await asyncio.sleep(0.01)
+            assert await broker.nodes.fence("me", "other", "dead")
+            with pytest.raises(Fenced):
+                await other.shards.stores[number].commit(
+                    "dead", CommitBatch(1, [PendingWrite([append("q2")])]), StoreLimits()
+                )
+        finally:
+            await other.close()
 
 
 async def test_a_member_that_beats_in_the_first_shard_is_not_fenced_in_any(broker):

@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from brokerapp.errors import StoreUnavailable
-from brokerapp.management.commands import runbroker
+from brokerapp.management import runbroker
 from brokerapp.store.server import embedded
 from brokerapp.store.server.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
 from brokerapp.system.process_lock import lock_directory

@@ -2,12 +2,14 @@
 
 import socket
 import stat
+from argparse import Namespace
+from io import StringIO
 
 import pytest
 
 from brokerapp.config import read_config
 from brokerapp.errors import ConfigurationRefused, StoreUnavailable
-from brokerapp.management.commands.runbroker import Command
+from brokerapp.management.runbroker import NodeProcess
 from brokerapp.system.data_directory import DataDirectory
 
 URL = "redis://user:secret@store.example.org:6379/0"
@@ -52,7 +54,7 @@ async def test_a_start_that_is_refused_as_its_port_is_taken_leaves_no_folder(tmp
             '<broker xmlns="http://activemq.apache.org/schema/core"><transportConnectors>'
             f'<transportConnector name="stomp" uri="stomp://127.0.0.1:{port}"/></transportConnectors></broker>'
         )
-        options = {"data": tmp_path / "data", "redis": None}
+        options = Namespace(data=tmp_path / "data", redis=None)
         with pytest.raises(ConfigurationRefused, match=f"'stomp' cannot listen on 127.0.0.1:{port}"):
-            await Command()._run(read_config(config, {}), options, {}, None)
+            await NodeProcess(options, StringIO()).run(read_config(config, {}), {}, None)
     assert not (tmp_path / "data").exists()

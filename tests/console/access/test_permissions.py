@@ -44,6 +44,8 @@ def test_an_operator_does_all_but_what_is_an_admins():
         Permission.BRIDGE,
         Permission.NODES,
         Permission.SHARDS,
+        Permission.BACKUP,
+        Permission.CHECK,
         Permission.RECORD,
         Permission.USERS,
         Permission.AUDIT,

@@ -7,7 +7,7 @@ import pytest
 
 from analytics.requests.time_ranges import read_moment as moment
 from brokerapp.errors import RequestRefused
-from brokerapp.management.whatif_verb import _executed, _lines
+from brokerapp.management.verbs.whatif_verb import _executed, _lines
 from brokerapp.system.environment import PROJECT
 
 NOW_US = 1_774_771_200_000_000  # 2026-03-29T08:00:00Z
@@ -72,7 +72,7 @@ def test_other_verbs_do_not_wait_for_what_this_one_and_networks_import():
         "django.db.models",
         "pyarrow",
     ]
-    asked = f"import sys, brokerapp.management.commands.brokerctl; print({{*sys.modules}} & {{*{heavy}}})"
+    asked = f"import sys, brokerapp.management.brokerctl; print({{*sys.modules}} & {{*{heavy}}})"
     done = subprocess.run([sys.executable, "-c", asked], cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from brokerapp.model.definition_codec import to_json
 from brokerapp.model.definitions import CompositeDestination, Definitions, ForwardTarget
 from brokerapp.model.destination import Destination
+from brokerapp.version import VERSION
 from console.accounts.rate_limit import RateLimit
 from console.alerts.delivery.models import AlertFiring
 from console.analyses.models import AnalysisRun
@@ -86,6 +87,7 @@ def test_how_the_broker_is_and_was_is_told_as_far_as_one_sees_it(program, consol
         wait_for_mirror(name, count)
     whole = call(program, "get", "/overview")
     assert whole["sentence"].endswith("with messages and without active consumers.")
+    assert whole["version"] == VERSION
     found = {each["destination"]: each for each in whole["attention"]}
     assert found["queue://api.watched"]["sentence"] == "3 messages without consumers"
     assert whole["attention_total"] == len(found) >= 2

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.errors import DefinitionRefused, StoreUnavailable
-from brokerapp.management.operations import reporting
+from brokerapp.management.verbs.operations import reporting
 from brokerapp.model.definitions import CompositeDestination, ForwardTarget
 from brokerapp.model.destination import Destination
 from console.audit import retention, trail

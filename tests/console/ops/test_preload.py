@@ -1,5 +1,6 @@
 """Test what a web process loads at its start, so that its first visitor does not wait."""
 
+import shutil
 import subprocess
 import sys
 
@@ -26,7 +27,8 @@ asyncio.run(start())
 """
 
 
-def test_pages_are_loaded_before_a_web_process_says_it_is_ready(tmp_path):
+def test_pages_are_loaded_before_a_web_process_says_it_is_ready(tmp_path, migrated):
+    shutil.copy(migrated, tmp_path / "console.sqlite3")
     environment = {"SLUICE_DATA": str(tmp_path), "REDIS_URL": f"unix://{tmp_path}/none.sock", "PATH": "/usr/bin:/bin"}
     command = [sys.executable, "-c", STARTED]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)

@@ -1,6 +1,8 @@
 """Test how nodes authenticate at links, and how little others can do."""
 
 import asyncio
+import shutil
+import ssl
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -9,6 +11,7 @@ import pytest
 import uvloop
 
 from brokerapp.connections.tls import mutual_contexts
+from brokerapp.connections.tls_renewal import RenewedFromFiles
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.nodes.links import peer_links as module
 from brokerapp.nodes.links.members import NodeMember, NodeMembers
@@ -37,8 +40,8 @@ class Ears:
 
 @asynccontextmanager
 async def listening(session, tls=None):
-    """The links of a node of this session, which others may call."""
-    links = NodeLinks(session, Ears(), tls)
+    """The links of a node of this session, which others may call; `tls` may be what is asked for it."""
+    links = NodeLinks(session, Ears(), tls if tls is None or callable(tls) else lambda: tls)
     links.secret = b"secret"
     await links.listen("127.0.0.1")
     try:
@@ -132,6 +135,28 @@ def test_so_they_do_at_once_in_the_event_loop_that_nodes_run_in(tmp_path):
                 await asyncio.gather(a.listener.met.wait(), b.listener.met.wait())
 
     uvloop.run(meet())
+
+
+async def test_links_that_are_made_after_a_renewal_show_the_new_certificate_and_others_stay(tmp_path):
+    authority = Authority(tmp_path)
+    file = tmp_path / "b.p12"
+    shutil.copy(authority.issue("first").p12, file)
+    stores = TlsStores(KeyStore(str(file), PASSWORD), trust_store=KeyStore(str(authority.pem)))
+    held = RenewedFromFiles(stores, lambda found: LinkTls(*mutual_contexts(found)), "links")
+    async with listening("a", trusting(authority)) as a, listening("b", held.latest) as b:
+        call(a, "b", b.address)
+        await asyncio.wait_for(b.listener.met.wait(), PATIENCE)
+        renewed = authority.issue("second")
+        shutil.copy(renewed.p12, file)
+        held.renew()
+        a.send("b", PeerMessageType.EPOCH, 1)
+        assert await asyncio.wait_for(b.listener.said.get(), PATIENCE) == ("a", PeerMessageType.EPOCH, [1])
+        b.listener.met.clear()
+        a.reconnect("b")
+        await asyncio.wait_for(b.listener.met.wait(), PATIENCE)
+        host, port = b.address.split(":")
+        shown = await asyncio.to_thread(ssl.get_server_certificate, (host, int(port)))
+        assert ssl.PEM_cert_to_DER_cert(shown) == renewed.der
 
 
 @pytest.mark.parametrize("who", ["a stranger", "nobody"])

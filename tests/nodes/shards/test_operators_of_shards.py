@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from brokerapp.admin import BrokerAdmin
 from brokerapp.engine.sharding.placement import combined_load
 from brokerapp.errors import ConfigurationRefused, RequestRefused, StoreUnavailable
-from brokerapp.management.shard_verbs import add_shard_verbs, object_of
+from brokerapp.management.verbs.shard_verbs import add_shard_verbs, object_of
 from brokerapp.store.redis import RedisStore
 from tests.shards.sharded_broker import queue_in
 from tests.waiting import wait_until

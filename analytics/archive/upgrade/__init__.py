@@ -1,0 +1,1 @@
+"""The format of an archive, and how an archive of an earlier version is upgraded."""

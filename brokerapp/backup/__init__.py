@@ -1,0 +1,1 @@
+"""Back up a broker into one file, and restore it."""

@@ -1,0 +1,1 @@
+"""Check an installation, running or stopped: ports, disk, store, system, certificates, versions. Changes nothing."""

@@ -1,0 +1,148 @@
+"""Ports of an installation: which they are, whether they are free, and who holds them."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brokerapp.checks.port_holders import belongs_to, listening_processes, program_of
+from brokerapp.checks.results import CHECK_LATER, Finding
+from brokerapp.system import extras
+from brokerapp.system.environment import EXTRA_PORTS, Environment
+
+
+@dataclass(frozen=True, slots=True)
+class PortUse:
+    """Describe a TCP port of this installation: its use and the variable or option that sets it."""
+
+    number: int
+    use: str
+    variable: str
+    host: str = "127.0.0.1"
+
+
+def port_uses(environment: Environment) -> list[PortUse]:
+    """Return every port that the processes of an installation listen on."""
+    found: list[tuple[int | None, str, str]] = [
+        (environment.console_port, "the console", "SLUICE_PORT"),
+        (environment.http_port if environment.console_tls else None, "redirection to HTTPS", "SLUICE_HTTP_PORT"),
+        (environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
+        (environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT"),
+        *((port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
+        (environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
+        (environment.spark_port if _starts_spark(environment) else None, "Spark", "SLUICE_SPARK_PORT"),
+    ]
+    return [PortUse(port, use, variable, environment.bind) for port, use, variable in found if port is not None]
+
+
+def _starts_spark(environment: Environment) -> bool:
+    return extras.is_installed(extras.ANALYTICS) and not environment.spark_remote
+
+
+def port_problems(wanted: Sequence[PortUse]) -> Iterator[str]:
+    """Yield a sentence for every port that is not available, with the variable to set."""
+    users: dict[int, str] = {}
+    for port in wanted:
+        way_out = f"set {port.variable} to another port"
+        if port.number in users:
+            yield f"port {port.number} is configured for both {users[port.number]} and {port.use}: {way_out}"
+        elif trouble := _why_unavailable(port):
+            yield f"port {port.number} on {port.host}, configured for {port.use}, {trouble}: {way_out}"
+        users.setdefault(port.number, port.use)
+
+
+_TAKEN = "is taken"
+
+
+def _why_unavailable(port: PortUse) -> str:
+    """Return why a port cannot be listened on; "" where it can."""
+    family = socket.AF_INET6 if ":" in port.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
+        try:
+            probe.bind((port.host, port.number))
+            probe.listen()
+        except OSError as error:
+            return _TAKEN if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+    return ""
+
+
+# -- as a check
+
+
+@dataclass(frozen=True, slots=True)
+class PortState:
+    """A port as it was found: why it is not free, and which process listens there; None: it cannot be seen."""
+
+    port: PortUse
+    problem: str
+    holder: int | None = None
+    program: str = ""
+    is_ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PortStates:
+    """All ports, whether the installation runs, and whether it was started just now."""
+
+    ports: list[PortState] = field(default_factory=list)
+    is_running: bool = False
+    is_starting: bool = False
+
+
+def measure_ports(ports: Sequence[PortUse], data: Path, is_running: bool, is_starting: bool = False) -> PortStates:
+    """Return who holds each port. A process is ours that has files in the data directory open, or whose parent has."""
+    states = []
+    owners: Mapping[int, int] | None = None
+    for port in ports:
+        problem = _why_unavailable(port) if port.number else ""
+        if problem != _TAKEN:
+            states.append(PortState(port, problem))
+            continue
+        owners = listening_processes() if owners is None else owners
+        holder = owners.get(port.number)
+        states.append(
+            PortState(
+                port, problem, holder, program_of(holder) if holder else "", bool(holder and belongs_to(holder, data))
+            )
+        )
+    return PortStates(states, is_running, is_starting)
+
+
+def judge_ports(found: PortStates) -> Iterator[Finding]:
+    """Judge whether each port is free while Sluice is stopped, or its own while it runs."""
+    ours = [each for each in found.ports if each.is_ours]
+    users: dict[int, str] = {}
+    for each in found.ports:
+        port = each.port
+        where = f"Port {port.number} on {port.host} for {port.use}"
+        if port.number and port.number in users:
+            yield Finding.failure(
+                f"Port {port.number} is configured for both {users[port.number]} and {port.use}.",
+                f"Set {port.variable} to another port.",
+            )
+        elif each.problem and each.problem != _TAKEN:
+            yield Finding.failure(f"{where} {each.problem}.", f"Set {port.variable} to another port.")
+        elif each.problem and not each.is_ours and each.holder is None and found.is_running:
+            yield Finding.warning(
+                f"{where} is in use. The process cannot be seen by this user.",
+                "Check as the user that runs Sluice, or as root, to see whether it is Sluice.",
+            )
+        elif each.problem and not each.is_ours:
+            holder = f"process {each.holder} ({each.program})" if each.holder else "another process"
+            yield Finding.failure(f"{where} is held by {holder}.", f"Stop it, or set {port.variable} to another port.")
+        users.setdefault(port.number, port.use)
+    silent = [each for each in found.ports if not each.problem and each.port.number]
+    if ours and silent and found.is_running:
+        names = ", ".join(f"{each.port.number} ({each.port.use})" for each in silent)
+        if found.is_starting:
+            yield Finding.warning(f"Sluice is starting: nothing listens on {names} yet.", CHECK_LATER)
+        else:
+            yield Finding.failure(f"Sluice runs, but nothing listens on {names}.", "See the logs for the reason.")
+    elif silent:
+        yield Finding.ok(f"Free: {', '.join(f'{each.port.number} ({each.port.use})' for each in silent)}.")
+    if ours:
+        yield Finding.ok(f"Held by Sluice: {', '.join(f'{each.port.number} ({each.port.use})' for each in ours)}.")

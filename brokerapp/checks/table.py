@@ -1,0 +1,65 @@
+"""The table of checks of a broker: what is measured, and by which rule it is judged."""
+
+from __future__ import annotations
+
+from brokerapp.checks import certificates, disk, ports, store, system, versions
+from brokerapp.checks.certificates import CertificateReading
+from brokerapp.checks.disk import DiskUse, FsyncTimes
+from brokerapp.checks.installation import Installation
+from brokerapp.checks.ports import PortStates
+from brokerapp.checks.results import Check
+from brokerapp.checks.store import StoreReading
+from brokerapp.checks.system import SystemLimits
+from brokerapp.store.server.embedded import is_answering
+
+NETWORK, DISK, STORE, SYSTEM, TLS, VERSIONS = "Network", "Disk", "Store", "System", "TLS", "Versions"
+
+
+def _ports(here: Installation) -> PortStates:
+    return ports.measure_ports(here.ports, here.data, here.is_running, here.is_starting)
+
+
+def _disk(here: Installation) -> DiskUse:
+    return disk.measure_disk(here.data)
+
+
+def _fsync(here: Installation) -> FsyncTimes:
+    return disk.measure_fsync(here.data)
+
+
+def measure_store(here: Installation) -> StoreReading:
+    """Read the servers of the store; an embedded one runs only with the installation."""
+    if here.store_folder is not None and not is_answering(here.store_folder) and not here.is_running:
+        return StoreReading(stopped="The embedded store is started with Sluice, which is stopped.")
+    return store.measure_store(here.store_url, here.broker, here.replicas)
+
+
+def _system(here: Installation) -> SystemLimits:
+    return system.measure_system(here.process, here.has_store)
+
+
+def _certificates(here: Installation) -> list[CertificateReading]:
+    return certificates.measure_certificates(here.certificates)
+
+
+BROKER_CHECKS: tuple[Check, ...] = (
+    Check("ports", NETWORK, "Ports", _ports, ports.judge_ports),
+    Check("disk.space", DISK, "Free space", _disk, disk.judge_space),
+    Check("disk.inodes", DISK, "Free inodes", _disk, disk.judge_inodes),
+    Check("disk.fsync", DISK, "Fsync time", _fsync, disk.judge_fsync, is_timed=True),
+    Check("store.server", STORE, "Server", measure_store, store.judge_reachable, is_timed=True),
+    Check("store.format", STORE, "Format", measure_store, store.judge_format),
+    Check("store.durability", STORE, "Durability", measure_store, store.judge_durability),
+    Check("store.eviction", STORE, "Eviction", measure_store, store.judge_eviction),
+    Check("store.memory", STORE, "Memory", measure_store, store.judge_memory),
+    Check("store.replicas", STORE, "Replicas", measure_store, store.judge_replicas),
+    Check("store.latency", STORE, "Latency", measure_store, store.judge_latency),
+    Check("store.clock", STORE, "Clock", measure_store, store.judge_clock),
+    Check("system.files", SYSTEM, "Open files", _system, system.judge_files),
+    Check("system.overcommit", SYSTEM, "Memory overcommit", _system, system.judge_overcommit),
+    Check("system.huge_pages", SYSTEM, "Huge pages", _system, system.judge_huge_pages),
+    Check("tls.certificates", TLS, "Certificates", _certificates, certificates.judge_certificates),
+    Check("versions.python", VERSIONS, "Sluice and Python", versions.measure_versions, versions.judge_python),
+    Check("versions.libraries", VERSIONS, "Libraries", versions.measure_versions, versions.judge_libraries),
+    Check("versions.nodes", VERSIONS, "Nodes", measure_store, versions.judge_nodes),
+)

@@ -1,0 +1,1 @@
+"""The verbs of brokerctl: their options, and what they do."""

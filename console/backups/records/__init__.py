@@ -1,0 +1,1 @@
+"""Store the schedule of backups and the backups that were made."""

@@ -1,0 +1,34 @@
+"""`sluice check` of an installation with a console: run all checks and print what they found."""
+
+from __future__ import annotations
+
+import os
+
+from brokerapp.checks.command_line import argument_parser, report
+from brokerapp.checks.command_line import check as check_node
+from brokerapp.checks.installation import of_environment
+from brokerapp.errors import BrokerError
+from brokerapp.system.environment import Environment
+from console.checks.table import INSTALLATION_CHECKS
+
+#: The option by which a node of a configuration file is meant, which has no console.
+_OF_A_NODE = "--config"
+
+
+def check(arguments: list[str], program: str) -> int:
+    """Check the installation of the environment variables, or a node of a file (--config); return the exit code."""
+    if any(each.partition("=")[0] == _OF_A_NODE for each in arguments):
+        return check_node(arguments, program)
+    parser = argument_parser(program)
+    parser.epilog = f"{_OF_A_NODE} FILE --data FOLDER [--redis URL] [--replicas N] checks a node without a console."
+    options = parser.parse_args(arguments)
+    try:
+        here = of_environment(Environment.read())
+    except BrokerError as error:
+        parser.error(str(error))
+    if here.data.exists():  # else Django's settings would make it, with a key in it
+        import django
+
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+        django.setup()
+    return report(INSTALLATION_CHECKS, here, as_json=options.json)

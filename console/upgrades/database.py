@@ -1,0 +1,137 @@
+"""Compare the console's database with the migrations of this version, and migrate it.
+
+Django records which migrations a database has. One that has others than this version knows was used by a newer
+version: this one refuses it, since its tables may be different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.upgrades.plan import PartState, PlannedStep, Report
+from brokerapp.version import VERSION
+from console.upgrades.models import UsedVersion
+
+#: Migrations that a sentence names; of more it says how many.
+NAMED = 3
+
+
+class DatabaseUnavailable(BrokerError):
+    """The database does not answer."""
+
+    code = "database-unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationState:
+    """How a database differs from this version: migrations by their names, `app.number_name`."""
+
+    applied: int
+    pending: tuple[str, ...]
+    unknown: tuple[str, ...]
+    last_version: str  #: of Sluice that used it; "": not known, or none
+
+    @property
+    def refusal(self) -> str:
+        """Return why this version cannot use the database; "" if it can."""
+        if not self.unknown:
+            return ""
+        by = f"Sluice {self.last_version}" if self.last_version else "a newer version of Sluice"
+        return (
+            f"the database was last used by {by} and has migrations that Sluice {VERSION} does not know "
+            f"({_named(self.unknown)}): use that version or a later one, or restore a backup that was made before the "
+            "upgrade"
+        )
+
+
+def read_migrations() -> MigrationState:
+    """Return how the database differs from this version. Raises DatabaseUnavailable."""
+    try:
+        executor = MigrationExecutor(connection)
+        loader = executor.loader
+        pending = executor.migration_plan(loader.graph.leaf_nodes())
+        last_version = _last_version()
+    except DatabaseError as error:
+        raise DatabaseUnavailable(f"the database cannot be read: {str(error).strip()}") from error
+    on_disk = loader.disk_migrations or {}
+    known = {*on_disk, *(each for migration in on_disk.values() for each in migration.replaces)}
+    applied = [key for key in loader.applied_migrations if key[0] in loader.migrated_apps]
+    unknown = sorted(".".join(key) for key in applied if key not in known)
+    return MigrationState(
+        len(applied), tuple(f"{each.app_label}.{each.name}" for each, _ in pending), tuple(unknown), last_version
+    )
+
+
+def _last_version() -> str:
+    if UsedVersion._meta.db_table not in connection.introspection.table_names():
+        return ""
+    found = UsedVersion.objects.order_by("-pk").first()
+    return "" if found is None else found.version
+
+
+def check_known() -> MigrationState:
+    """Return the state of the database. Raises ConfigurationRefused for one that a newer version changed."""
+    state = read_migrations()
+    if state.refusal:
+        raise ConfigurationRefused(state.refusal)
+    return state
+
+
+def check_current() -> None:
+    """Raise ConfigurationRefused unless the database has exactly the migrations of this version."""
+    state = check_known()
+    if state.pending:
+        raise ConfigurationRefused(
+            f"the database lacks migrations of Sluice {VERSION} ({_named(state.pending)}): stop Sluice and run "
+            "`sluice upgrade`"
+        )
+    record_version()
+
+
+def database_state() -> PartState:
+    """Return the state of the database as a part of an upgrade."""
+    state = read_migrations()
+    used = f", last used by Sluice {state.last_version}" if state.last_version else ""
+    found = f"{state.applied} migrations{used}" if state.applied else "empty"
+    steps = [PlannedStep(f"database: apply {_named(state.pending)}", migrate)] if state.pending else []
+    supported = f"{state.applied - len(state.unknown) + len(state.pending)} migrations"
+    return PartState("database", found, supported, tuple(steps), state.refusal)
+
+
+def migrate(report: Report) -> None:
+    """Apply all pending migrations, each in a transaction of its own, and record the version."""
+    call_command("migrate", verbosity=1, interactive=False, stdout=_Lines(report), no_color=True)
+    record_version()
+
+
+def record_version() -> None:
+    """Record that this version uses the database, once for each change of versions."""
+    if _last_version() != VERSION:
+        UsedVersion.objects.create(version=VERSION)
+
+
+def _named(migrations: Sequence[str]) -> str:
+    names = ", ".join(migrations[:NAMED])
+    return names if len(migrations) <= NAMED else f"{names} and {len(migrations) - NAMED} more"
+
+
+class _Lines:
+    """Takes the output of Django's command, and reports each line about a migration when it is complete."""
+
+    def __init__(self, report: Report) -> None:
+        self._report, self._line = report, ""
+
+    def write(self, text: str) -> None:
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            if line.strip().startswith("Applying"):
+                self._report(line.strip())
+
+    def flush(self) -> None:
+        """Do nothing: an incomplete line waits for its end."""

@@ -1,0 +1,152 @@
+"""Test the file of a backup: encryption, what is left out, disks that are full."""
+
+from __future__ import annotations
+
+import resource
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from brokerapp.backup.configuration import configured, is_secret
+from brokerapp.backup.container import BackupReader
+from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, PassphraseKey
+from brokerapp.errors import BackupRefused, ConfigurationRefused
+from brokerapp.system.environment import Environment
+from tests.backup.restored_broker import PASSPHRASE, backup
+
+SIZES = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES]
+
+
+@pytest.fixture(scope="module")
+def key():
+    return PassphraseKey("a passphrase", b"salt" * 4, {"n": 2, "r": 1, "p": 1})
+
+
+def sealed(key, content: bytes) -> bytes:
+    encryptor = key.encryptor("part")
+    return b"".join([encryptor.update(content[at : at + 1000]) for at in range(0, len(content), 1000)]) + (
+        encryptor.finish()
+    )
+
+
+def opened(key, data: bytes, part: str = "part") -> bytes:
+    decryptor = key.decryptor(part)
+    return decryptor.update(data) + decryptor.finish()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_encrypted_is_decrypted_again(key, size):
+    content = bytes(number % 251 for number in range(size))
+    data = sealed(key, content)
+    assert len(data) == size + TAG_BYTES * max(1, -(-size // CHUNK_BYTES))
+    assert opened(key, data) == content
+
+
+def test_chunks_cannot_be_cut_off_exchanged_or_moved_to_another_part(key):
+    chunk = CHUNK_BYTES + TAG_BYTES
+    data = sealed(key, b"a" * CHUNK_BYTES + b"b" * CHUNK_BYTES + b"c" * 10)
+    for wrong in (data[: 2 * chunk], data[chunk:], data[chunk : 2 * chunk] + data[:chunk] + data[2 * chunk :]):
+        with pytest.raises(BackupRefused, match="cannot be decrypted"):
+            opened(key, wrong)
+    with pytest.raises(BackupRefused, match="cannot be decrypted"):
+        opened(key, data, "another part")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("SLUICE_PASSWORD", "x", True),
+        ("SLUICE_OIDC_CLIENT_SECRET", "x", True),
+        ("SLUICE_PASSWORD_FILE", "/run/secrets/x", False),
+        ("REDIS_URL", "redis://:secret@store:6379/0", True),
+        ("REDIS_URL", "redis://store:6379/0", False),
+        ("REDIS_URL", "redis://store:6379/0?password=secret", True),
+        ("DATABASE_URL", "postgres://sluice:secret@db/sluice", True),
+        ("SPARK_REMOTE", "sc://spark:15002/;token=secret", True),
+        ("SLUICE_PORT", "8000", False),
+    ],
+)
+def test_secrets_are_told_from_other_variables(name, value, secret):
+    assert is_secret(name, value) is secret
+
+
+def test_the_passphrase_itself_is_no_part_of_the_configuration():
+    variables = {"SLUICE_BACKUP_PASSPHRASE": "x", "SLUICE_PORT": "8000", "HOME": "/", "REDIS_URL": "redis://s"}
+    assert configured(variables) == {"REDIS_URL": "redis://s", "SLUICE_PORT": "8000"}
+
+
+@pytest.mark.slow
+def test_only_the_owner_may_read_a_backup(encrypted):
+    assert stat.S_IMODE(encrypted.stat().st_mode) == 0o600
+
+
+@pytest.mark.slow
+def test_an_encrypted_backup_shows_no_message_and_no_password(encrypted, plain):
+    words = [b"secret of the bridge", b"networkConnector"]
+    assert [word for word in words if word in encrypted.read_bytes()] == []
+    with BackupReader(encrypted) as reader:
+        reader.unlock(PASSPHRASE)
+        assert b"secret of the bridge" in reader.read("broker.xml")
+
+
+@pytest.mark.slow
+def test_without_a_passphrase_secrets_are_left_out_and_it_says_so(original, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SLUICE_CLUSTER_PASSWORD", "secret of the cluster")
+    assert backup(tmp_path / "file", "--data", original.data, "--config", original.config) == 0
+    said = capsys.readouterr().out
+    assert "left out: secrets, as the backup is not encrypted: SLUICE_CLUSTER_PASSWORD" in said
+    assert "left out: original.xml, which may hold passwords, as the backup is not encrypted" in said
+    assert b"secret of the cluster" not in (tmp_path / "file").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_backup_replaces_no_file(original, plain, capsys):
+    before = plain.read_bytes()
+    assert backup(plain, "--data", original.data) == 1
+    assert "exists: choose another name, or delete it" in capsys.readouterr().err
+    assert plain.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_short_passphrase_is_refused(original, tmp_path, capsys):
+    (tmp_path / "short").write_text("short\n")
+    assert backup(tmp_path / "file", "--data", original.data, "--passphrase-file", tmp_path / "short") == 1
+    assert "the passphrase must have at least 12 characters" in capsys.readouterr().err
+
+
+LIMITED = """
+import resource, sys
+from brokerapp.backup.command_line import backup
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.exit(backup(sys.argv[2:], "sluice"))
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_leaves_no_half_backup(original, plain, tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    limit = plain.stat().st_size // 2
+    command = [sys.executable, "-c", LIMITED, str(limit), str(target / "file"), "--data", str(original.data)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"the backup cannot be written to {target / 'file'}: File too large; nothing is left of it" in done.stderr
+    assert list(target.iterdir()) == []
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+@pytest.mark.slow
+def test_a_backup_in_a_folder_that_does_not_exist_names_it(original, tmp_path, capsys):
+    assert backup(Path(tmp_path, "none", "file"), "--data", original.data) == 1
+    assert f"folder {tmp_path / 'none'} not found" in capsys.readouterr().err
+
+
+def test_the_folder_for_backups_is_an_absolute_path():
+    assert Environment.read({"SLUICE_DATA": "/data"}).backups == Path("/data/backups")
+    assert Environment.read({"SLUICE_BACKUP_FOLDER": "/backups"}).backups == Path("/backups")
+    with pytest.raises(ConfigurationRefused, match="SLUICE_BACKUP_FOLDER=backups must be an absolute path"):
+        Environment.read({"SLUICE_BACKUP_FOLDER": "backups"})

@@ -1,0 +1,171 @@
+"""Test that TLS contexts follow their files: new connections get what is there now, broken files change nothing."""
+
+import asyncio
+import logging
+import os
+import shutil
+import ssl
+from pathlib import Path
+
+import pytest
+
+from brokerapp.connections import tls_renewal
+from brokerapp.connections.tls_renewal import ClientContexts, ServerContext, keep_renewed
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.model.transport_connector import ClientAuth, KeyStore, TlsOptions, TlsStores
+from tests.certificates import PASSWORD, Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+def shown(server: ssl.SSLContext, authority, client=None) -> bytes:
+    """The certificate that a client of such a server is shown, in memory."""
+    context = ssl.create_default_context(cafile=authority.pem)
+    if client is not None:
+        context.load_cert_chain(client.pem)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = context.wrap_bio(to_client, to_server, server_hostname="localhost")
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (ours, theirs):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return ours.getpeercert(binary_form=True)
+
+
+class Certbot:
+    """Renews as certbot does: numbered files in one folder, and symbolic links to the newest in another."""
+
+    def __init__(self, folder: Path, authority: Authority) -> None:
+        self._folder, self._authority, self._number = folder, authority, 0
+        self.chain, self.key = folder / "live/fullchain.pem", folder / "live/privkey.pem"
+        for each in ("live", "archive"):
+            (folder / each).mkdir()
+
+    @property
+    def stores(self) -> TlsStores:
+        return TlsStores(KeyStore(str(self.chain)), KeyStore(str(self.key)))
+
+    def renew(self, **more):
+        self._number += 1
+        identity = self._authority.issue(f"broker{self._number}", folder=self._folder / "archive", **more)
+        for link, file in ((self.chain, identity.crt), (self.key, identity.key)):
+            new = link.with_suffix(".new")
+            new.symlink_to(file)
+            new.replace(link)
+        return identity
+
+
+@pytest.fixture
+def certbot(authority, tmp_path):
+    return Certbot(tmp_path, authority)
+
+
+def test_what_certbot_renews_is_shown_to_new_connections(authority, certbot):
+    first = certbot.renew()
+    server = ServerContext(certbot.stores)
+    assert shown(server, authority) == first.der
+    second = certbot.renew()
+    assert shown(server, authority) == first.der, "not before the files are looked at"
+    server.held.renew()
+    assert shown(server, authority) == second.der
+
+
+def test_the_former_certificate_is_shown_no_more_when_the_kind_of_key_changes(authority, certbot):
+    certbot.renew(rsa_key=True)
+    server = ServerContext(certbot.stores)
+    second = certbot.renew()
+    server.held.renew()
+    assert shown(server, authority) == second.der
+
+
+def test_a_pkcs12_file_that_is_replaced_is_read_again(authority, tmp_path):
+    file = tmp_path / "broker.p12"
+    shutil.copy(authority.issue("one").p12, file)
+    server = ServerContext(TlsStores(KeyStore(str(file), PASSWORD)))
+    second = authority.issue("two")
+    shutil.copy(second.p12, file)
+    server.held.renew()
+    assert shown(server, authority) == second.der
+
+
+def test_a_broken_file_changes_nothing_and_is_reported_once_until_it_is_mended(authority, certbot, caplog):
+    first = certbot.renew()
+    server = ServerContext(certbot.stores, use="connectors")
+    certbot.chain.resolve().write_bytes(b"-----BEGIN CERTIFICATE-----\nnothing\n")
+    for _ in range(3):
+        server.held.renew()
+    assert shown(server, authority) == first.der
+    [record] = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "connectors: changed files cannot be used, the previous ones stay in use" in record.message
+    assert str(certbot.chain) in server.held.problem
+    second = certbot.renew()
+    server.held.renew()
+    assert shown(server, authority) == second.der
+    assert not server.held.problem
+
+
+def test_a_key_without_its_certificate_is_not_used(authority, certbot):
+    first = certbot.renew()
+    server = ServerContext(certbot.stores)
+    certbot.key.unlink()
+    certbot.key.symlink_to(authority.issue("another").key)
+    server.held.renew()
+    assert shown(server, authority) == first.der
+    assert "KEY_VALUES_MISMATCH" in server.held.problem
+
+
+def test_clients_are_trusted_by_the_trust_store_as_it_is_now(authority, certbot, tmp_path):
+    certbot.renew()
+    trusted, other = tmp_path / "trusted.pem", Authority(tmp_path, "Another Authority")
+    shutil.copy(authority.pem, trusted)
+    stores = TlsStores(KeyStore(str(certbot.chain)), KeyStore(str(certbot.key)), KeyStore(str(trusted)))
+    server = ServerContext(stores, TlsOptions(ClientAuth.NEEDED))
+    client = authority.issue("client")
+    assert shown(server, authority, client)
+    shutil.copy(other.pem, trusted)
+    server.held.renew()
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        shown(server, authority, client)
+
+
+async def test_files_are_looked_at_again_and_again(authority, certbot, monkeypatch):
+    monkeypatch.setattr(tls_renewal, "CHECK_SECONDS", 0.01)
+    certbot.renew()
+    server = ServerContext(certbot.stores)
+    watching = asyncio.create_task(keep_renewed([server.held, server.held]))
+    for _ in range(2):
+        renewed = certbot.renew()
+        async with asyncio.timeout(20):
+            while shown(server, authority) != renewed.der:
+                await asyncio.sleep(0.01)
+    watching.cancel()
+
+
+def test_a_certificate_that_cannot_be_used_from_the_start_is_refused(tmp_path):
+    with pytest.raises(ConfigurationRefused, match="No such file"):
+        ServerContext(TlsStores(KeyStore(str(tmp_path / "none.p12"))))
+
+
+def test_the_files_of_clients_are_read_once_until_they_change(authority, tmp_path):
+    pem = Path(shutil.copy(authority.pem, tmp_path))
+    contexts = ClientContexts(TlsStores(trust_store=KeyStore(str(pem))))
+    first = contexts()
+    assert contexts() is first
+    os.utime(pem, ns=(1, 1))
+    second = contexts()
+    assert second is not first
+    pem.unlink()
+    assert contexts() is second, "what was read last stays in use"
+
+
+def test_clients_are_refused_files_that_could_never_be_used(tmp_path):
+    contexts = ClientContexts(TlsStores(trust_store=KeyStore(str(tmp_path / "none.pem"))))
+    with pytest.raises(ConfigurationRefused, match="No such file"):
+        contexts()

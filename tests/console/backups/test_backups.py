@@ -1,0 +1,254 @@
+"""Test backups of the console: page, API, schedule, how many are kept, and what happens when one fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from brokerapp.backup.container import BackupReader
+from brokerapp.backup.data_folder_mark import write_mark
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
+from console.alerts import evaluation
+from console.alerts.delivery import alert_delivery
+from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
+from console.audit.models import AuditEntry
+from console.backups import backup_runs, command_line
+from console.backups.records.models import BackupRun, BackupSchedule, data_folder_id
+from console.broker import restored_copy
+from console.broker.mirror import mirror
+
+State = BackupRun.State
+PASSPHRASE = "correct horse battery"
+
+
+@pytest.fixture
+def folder(console, db, settings, tmp_path, monkeypatch):
+    """Return the folder for backups of a console whose database is a file."""
+    monkeypatch.delenv("SLUICE_BACKUP_PASSPHRASE_FILE", raising=False)
+    monkeypatch.setenv("SLUICE_BACKUP_PASSPHRASE", PASSPHRASE)
+    database = sqlite3.connect(tmp_path / "console.sqlite3")
+    database.execute("CREATE TABLE one (answer)")
+    database.execute("INSERT INTO one VALUES (42)")
+    database.commit()
+    database.close()
+    (tmp_path / "secret-key").write_text("the key")
+    settings.SLUICE = replace(
+        settings.SLUICE,
+        database_url=f"sqlite:///{tmp_path}/console.sqlite3",
+        backup_folder=tmp_path / "elsewhere",
+    )
+    return tmp_path / "elsewhere"
+
+
+def page(client) -> str:
+    return client.get(reverse("backups")).content.decode()
+
+
+def backed_up() -> BackupRun:
+    """Start a backup, and do the work of the worker."""
+    run = backup_runs.start("ada", with_archive=True)
+    assert backup_runs.make(run.pk) == State.DONE, BackupRun.objects.get(pk=run.pk).reason
+    run.refresh_from_db()
+    return run
+
+
+def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, settings):
+    assert "No backups" in page(admin)
+    started = admin.post(reverse("start-backup"), follow=True).content.decode()
+    assert "Backup started." in started
+    assert "Waiting for a worker" in started
+    assert 'hx-trigger="every 2s"' in started
+    assert "A backup is already running. Wait until it is done." in (
+        admin.post(reverse("start-backup"), follow=True).content.decode()
+    )
+    [run] = BackupRun.objects.all()
+    assert backup_runs.make(run.pk) == State.DONE
+    assert backup_runs.make(run.pk) == "nothing to do"
+    run.refresh_from_db()
+    shown = page(admin)
+    assert run.file.name in shown
+    assert "Not encrypted" not in shown
+    assert 'hx-trigger="every 2s"' not in shown
+
+    sent = admin.get(reverse("download-backup", args=[run.pk]))
+    assert b"".join(sent.streaming_content) == run.file.read_bytes()
+    assert run.file.name in sent["Content-Disposition"]
+    with BackupReader(run.file) as reader:
+        reader.unlock(PASSPHRASE)
+        assert reader.manifest.broker == settings.SLUICE.broker_name
+        assert json.loads(reader.read("secrets.json"))["files"]["secret-key"] == "the key"
+        reader.extract("database.sqlite3", folder / "copy")
+    assert sqlite3.connect(folder / "copy").execute("SELECT answer FROM one").fetchall() == [(42,)]
+
+    assert "Backup deleted." in admin.post(reverse("delete-backup", args=[run.pk]), follow=True).content.decode()
+    assert not run.file.exists()
+    assert admin.get(reverse("download-backup", args=[run.pk])).status_code == 404
+    told = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
+    assert told == ["start backup", "start backup", "download backup", "delete backup"]
+
+
+def test_programs_list_and_start_backups_and_change_their_schedule(folder, admin):
+    started = admin.post("/api/v1/backups", {"with_archive": True}, content_type="application/json")
+    assert started.status_code == 202
+    assert backup_runs.make(started.json()["id"]) == State.DONE
+    [found] = admin.get("/api/v1/backups").json()
+    assert (found["state"], found["asked_by"], found["with_archive"]) == ("done", "admin", True)
+    assert found["file"] == BackupRun.objects.get().file.name
+
+    wanted = {"cron": "30 3 * * 1", "zone": "Europe/Berlin", "keep": 3, "with_archive": True}
+    assert admin.put("/api/v1/backups/schedule", wanted, content_type="application/json").json()["keep"] == 3
+    saved = admin.get("/api/v1/backups/schedule").json()
+    assert datetime.fromisoformat(saved.pop("due")) > timezone.now()
+    assert saved == wanted
+    wrong = admin.put("/api/v1/backups/schedule", {"cron": "often"}, content_type="application/json")
+    assert wrong.status_code == 409
+    assert "is not a crontab expression" in wrong.json()["detail"]
+
+
+def test_the_first_schedule_comes_with_an_alert_rule(folder, admin):
+    fields = {"rhythm": "daily", "time": "02:30", "zone": "UTC", "keep": "5"}
+    shown = admin.post(reverse("backup-schedule"), fields, follow=True).content.decode()
+    assert "Every day at 02:30, UTC" in shown
+    assert "5 backups" in shown
+    [rule] = AlertRule.objects.all()
+    assert (rule.name, rule.metric, rule.is_on) == ("Failed backups", "failed-backups", True)
+    rule.delete()
+    admin.post(reverse("backup-schedule"), {**fields, "rhythm": "never"})
+    assert BackupSchedule.load().due is None
+    assert not AlertRule.objects.exists()
+    assert admin.post(reverse("backup-schedule"), {**fields, "keep": "0"}).status_code == 400
+
+
+def test_a_backup_that_is_due_is_started_once(folder):
+    now = timezone.now()
+    BackupSchedule.objects.create(pk=1, cron="* * * * *", due=now - timedelta(minutes=1), with_archive=True)
+    run = backup_runs.start_due(now)
+    assert (run.state, run.asked_by, run.with_archive) == (State.RUNNING, "", True)
+    assert backup_runs.start_due(now) is None
+    assert BackupSchedule.load().due > now
+    BackupSchedule.objects.update(due=now)
+    assert backup_runs.start_due(now) is None, "one is running still"
+    assert BackupRun.objects.count() == 1
+
+
+def test_as_many_backups_are_kept_as_the_schedule_says(folder):
+    BackupSchedule.objects.create(pk=1, keep=2)
+    runs = []
+    for number in range(4):
+        runs.append(backed_up())
+        BackupRun.objects.filter(pk=runs[-1].pk).update(created=datetime(2026, 1, 1 + number, tzinfo=UTC))
+        runs[-1].file.rename(runs[-1].file.with_name(f"{number}.backup"))
+        BackupRun.objects.filter(pk=runs[-1].pk).update(path=str(runs[-1].file.with_name(f"{number}.backup")))
+    backup_runs.remove_old(2)
+    assert sorted(each.name for each in folder.iterdir()) == ["2.backup", "3.backup"]
+    assert BackupRun.objects.count() == 2
+
+
+def test_files_of_the_installation_that_a_copy_was_restored_from_are_not_deleted(folder):
+    run = backed_up()
+    BackupRun.objects.update(data_folder=run.data_folder + 1)
+    backup_runs.remove_old(0)
+    assert run.file.exists()
+    assert not BackupRun.objects.exists()
+
+
+def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, settings, monkeypatch):
+    AlertRule.objects.create(name="Failed backups", metric="failed-backups", threshold=0, author="ada")
+    folder.parent.joinpath("file").touch()
+    settings.SLUICE = replace(settings.SLUICE, backup_folder=folder.parent / "file")
+    run = backup_runs.start("", with_archive=False)
+    assert backup_runs.make(run.pk) == State.FAILED
+    assert "File exists" in page(admin)
+    evaluation.evaluate(mirror().current(), timezone.now().timestamp())
+    firing = AlertFiring.objects.get()
+    assert firing.state == AlertFiring.State.FIRING
+    assert firing.sentence == "broker: number of failed backups is 1 backup, above 0"
+
+    settings.SLUICE = replace(settings.SLUICE, backup_folder=folder)
+    backed_up()
+    evaluation.evaluate(mirror().current(), timezone.now().timestamp())
+    firing.refresh_from_db()
+    assert firing.state == AlertFiring.State.ENDED
+
+
+def test_a_backup_without_a_passphrase_is_said_to_lack_secrets(folder, admin, monkeypatch):
+    monkeypatch.delenv("SLUICE_BACKUP_PASSPHRASE")
+    run = backed_up()
+    assert not run.is_encrypted
+    assert "Not encrypted: secrets are left out" in page(admin)
+    assert any(each.startswith("secrets, as the backup is not encrypted: ") for each in run.left_out)
+
+
+def test_a_backup_whose_worker_ended_has_failed_and_one_of_another_data_folder_is_forgotten(folder):
+    dead = os.fork()
+    if not dead:
+        os._exit(0)
+    os.waitpid(dead, 0)
+    here = {"host": socket.gethostname(), "data_folder": data_folder_id()}
+    lost = BackupRun.objects.create(pid=dead, **here)
+    alive = BackupRun.objects.create(pid=os.getpid(), **here)
+    restored = BackupRun.objects.create(pid=dead, host=here["host"], data_folder=1)
+    assert backup_runs.fail_lost(timezone.now()) == 1
+    lost.refresh_from_db()
+    assert (lost.state, lost.reason) == (State.FAILED, "Its worker process ended before it was done.")
+    assert BackupRun.objects.get(state=State.RUNNING) == alive
+    assert not BackupRun.objects.filter(pk=restored.pk).exists()
+
+
+def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, admin, settings):
+    write_mark(settings.SLUICE.data, RestoredMark(RestoredRole.COPY, "orders", "mars", "2026-11-28T10:00:00.000+00:00"))
+    restored_copy._mark_of.cache_clear()
+    now = timezone.now()
+    BackupSchedule.objects.create(pk=1, cron="* * * * *", due=now - timedelta(minutes=1))
+    assert backup_runs.start_due(now) is None
+    rule = AlertRule.objects.create(name="r", metric="depth", threshold=0, author="ada", mail="ada@example.org")
+    firing = AlertFiring.objects.create(rule=rule, rule_name="r", subject="q", since=now, value=1, worst=1)
+    alert_delivery.queue_notifications(rule, firing, "fired", now)
+    [delivery] = AlertDelivery.objects.all()
+    assert (delivery.state, delivery.detail) == ("held", "this installation is a copy, which sends no notifications")
+    shown = page(admin)
+    assert "Copy of broker <strong>orders</strong>" in shown
+    assert "on\n    mars, backup of 2026-11-28 10:00:00 UTC" in shown
+
+
+def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role_is_said(
+    folder, settings, tmp_path, monkeypatch, capsys
+):
+    run, data = backed_up(), tmp_path / "restored"
+    (tmp_path / "passphrase").write_text(PASSPHRASE)
+    for name in ("REDIS_URL", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLUICE_DATA", str(data))
+    monkeypatch.setenv("SLUICE_BROKER", settings.SLUICE.broker_name)
+    data.mkdir()
+    (data / "secret-key").write_text("a key that a command made")
+    assert command_line.restore([str(run.file)], "manage.py restore") == 0
+    assert "it does not start yet" in capsys.readouterr().out
+    assert (data / "secret-key").read_text() == "the key"
+    with closing(sqlite3.connect(data / "console.sqlite3")) as database:
+        assert database.execute("SELECT answer FROM one").fetchall() == [(42,)]
+    settings.SLUICE = replace(settings.SLUICE, data=data)
+    with pytest.raises(CommandError, match="run `restore --replace` if the original no longer runs"):
+        call_command("up")
+    assert command_line.restore(["--as-copy"], "manage.py restore") == 0
+    assert json.loads((data / "restored.json").read_text())["role"] == "copy"
+    assert command_line.restore(["--replace"], "manage.py restore") == 0
+    assert not (data / "restored.json").exists()
+    assert command_line.restore([str(run.file)], "manage.py restore") == 1
+    assert "console.sqlite3 exists: restore into an empty folder" in capsys.readouterr().err
+
+
+def test_only_admins_see_backups(folder, browser_of):
+    for client in map(browser_of, ("operator", "viewer")):
+        assert client.get(reverse("backups")).status_code == 403
+        assert "/backups/" not in client.get(reverse("overview")).content.decode()
