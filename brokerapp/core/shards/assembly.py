@@ -34,8 +34,8 @@ class CommitsBuilder:
     ) -> None:
         self._session, self._placement, self._on_batch, self._options = session, placement, on_batch, options
         groups = {number: self._group(number, *each) for number, each in stores.items()}
-        self.locations = LogLocations(placement)
-        self.commits = ShardedCommits(groups, self.locations, store, session, on_spread)
+        locations = LogLocations(placement)
+        self.commits = ShardedCommits(groups, locations, store, session, on_spread)
 
     def add(self, number: int, store: CommitStore, limits: StoreLimits) -> None:
         """Let the broker write to one more shard."""

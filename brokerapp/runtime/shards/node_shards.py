@@ -53,6 +53,7 @@ class NodeShards:
         self._next_move_at = float("-inf")  # after one that was not done
         self._together_by: int | None = None  # version of the definitions by which each family is in one shard
         self._served: set[int] = set()
+        self._gone: set[str] = set()  # logs that this node knows of, and no shard has
         self._unserved: dict[int, str] = {}  # shards that were added, and why they cannot be served yet
         self._refreshing = asyncio.Lock()
         self._reports: dict[int, dict[str, Any]] = {}  # what was found at the last look at each shard
@@ -92,7 +93,8 @@ class NodeShards:
     async def adopt(self) -> None:
         """Keep in the store where the logs are that the node has found: new ones of their families go there, too."""
         if self._store.shards.record.shards:
-            await self._placement.adopt(self._builder.commits.located)
+            located = self._builder.commits.located
+            await self._placement.adopt({log: shard for log, shard in located.items() if log not in self._gone})
 
     async def refresh(self) -> None:
         """Serve shards that were added since, and put new families where they may be put now."""
@@ -111,19 +113,23 @@ class NodeShards:
             for number in stores.keys() - self._served:
                 await self._serve(number, stores[number])
             self._unserved = {number: why for number, why in self._unserved.items() if number in stores}
-            await self._forget_places()
+            self._follow()
+            await self._note_gone()
             await self.adopt()
 
-    async def _forget_places(self) -> None:
-        """Forget the places that the record lacks, unless the logs are there: those are claimed again."""
-        located = self._builder.commits.located
-        lasting = [log for log in located if not log.startswith(TEMPORARY_LOGS)]
+    async def _note_gone(self) -> None:
+        """Note which logs the record lacks: those that are there are claimed again, others when they are made anew."""
+        lasting = [log for log in self._builder.commits.located if not log.startswith(TEMPORARY_LOGS)]
         known = await self._store.shard_record.known_shards_of(lasting)
         unknown = [log for log, shard in known.items() if shard is None]
-        for log, found in zip(unknown, await self._store.logs.attributes_of(unknown), strict=True):
+        for log in unknown:
             self._placement.unclaim(log)
-            if not found:
-                self._builder.locations.forget(log)
+        try:
+            async with asyncio.timeout(COUNT_ANSWER_SECONDS):
+                found = await self._store.logs.attributes_of(unknown)
+        except (TimeoutError, StoreUnavailable):
+            found = [{} for _ in unknown]  # which the next refresh finds
+        self._gone = {log for log, attributes in zip(unknown, found, strict=True) if not attributes}
 
     async def _serve(self, number: int, store: RedisStore) -> None:
         """Serve a shard that was added, if it answers; else `run` tries again. The others go on meanwhile."""
@@ -188,7 +194,7 @@ class NodeShards:
             return
         try:
             async with asyncio.timeout(COUNT_ANSWER_SECONDS):
-                await self._vanished.look(stores, self._builder.commits.located)
+                await self._vanished.look(stores, self._builder.commits.located.keys() - self._gone)
         except (TimeoutError, StoreUnavailable):
             self._vanished.reset()
 

@@ -30,7 +30,7 @@ class VanishedPlaces:
         self._missed.clear()
 
     async def look(self, stores: Mapping[int, RedisStore], known: Collection[str]) -> None:
-        """Look at the next names. `known` are the logs that this node knows of, some of which may be gone."""
+        """Look at the next names. `known` are the logs that this node knows of."""
         self._cursor, names = await self._record.scan(self._cursor, families=self._in_families)
         if self._in_families:
             families = set(map(self._family_of, known))

@@ -9,6 +9,7 @@ import pytest
 import stomp
 from redis.crc import key_slot
 
+from brokerapp.admin import BrokerAdmin
 from brokerapp.config import default_config
 from brokerapp.errors import StoreUnavailable
 from brokerapp.runtime.bootstrap import node_config
@@ -205,5 +206,26 @@ async def test_function_libraries_are_noted_for_each_broker_of_a_cluster(cluster
     try:
         await store.libraries.remove_unused()
         assert owner_of(cluster, "libraries").ask("ZCARD", StoreKeys("libraries").libraries) == 1
+    finally:
+        await store.close()
+
+
+async def test_an_operator_adds_shards_in_a_cluster_that_has_others_of_the_broker(cluster):
+    """Each has keys in a slot of its own."""
+    admin = BrokerAdmin(url_of(cluster), "operated")
+    try:
+        assert [await admin.shards.add(url_of(cluster)) for _ in range(3)] == [1, 2, 3]
+    finally:
+        await admin.close()
+
+
+async def test_a_server_is_found_that_the_url_does_not_name(cluster):
+    """As one is that joins the cluster later: the servers that are named tell of it."""
+    broker = next(name for name in map("unnamed{}".format, range(99)) if owner_of(cluster, name) is not cluster[0])
+    store = RedisStore(f"cluster://127.0.0.1:{cluster[0].port}", broker)
+    try:
+        await store.open()
+        await store.nodes.join("me")
+        assert owner_of(cluster, broker).ask("EXISTS", store.keys.state) == 1
     finally:
         await store.close()
