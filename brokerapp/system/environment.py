@@ -24,6 +24,8 @@ EXTRA_PORTS = {
     "wss": "SLUICE_WSS_PORT",
     "ssl": "SLUICE_OPENWIRE_SSL_PORT",
 }
+#: Those of them that speak TLS.
+_TLS_SCHEMES = ("stomp+ssl", "wss", "ssl")
 
 #: Properties that messages of many businesses have, and are asked for by.
 INDEXED = "order,orderId,order-id,customer,invoice"
@@ -130,9 +132,7 @@ class Environment:
             redis_url=_store_url(variables) or _embedded_url(data / "store"),
             database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
             spark_master=variables.get("SPARK_MASTER", "local[2]"),
-            extra_ports={
-                scheme: _port(variables, name, 0) for scheme, name in EXTRA_PORTS.items() if variables.get(name)
-            },
+            extra_ports=_extra_ports(variables),
             tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
@@ -257,6 +257,15 @@ def _port(variables: Mapping[str, str], name: str, default: int) -> int:
     found = _whole(variables, name, default)
     if found > 65535:
         raise ConfigurationRefused(f"{name}={variables[name]} must be a port from 0 to 65535")
+    return found
+
+
+def _extra_ports(variables: Mapping[str, str]) -> dict[str, int]:
+    """Return the ports of further connectors by scheme. Raises ConfigurationRefused."""
+    found = {scheme: _port(variables, name, 0) for scheme, name in EXTRA_PORTS.items() if variables.get(name)}
+    for scheme in _TLS_SCHEMES:
+        if scheme in found and not variables.get("SLUICE_TLS_CERTIFICATE"):
+            raise ConfigurationRefused(f"{EXTRA_PORTS[scheme]} needs SLUICE_TLS_CERTIFICATE")
     return found
 
 

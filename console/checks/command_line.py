@@ -8,6 +8,7 @@ from brokerapp.checks.command_line import argument_parser, report
 from brokerapp.checks.command_line import check as check_node
 from brokerapp.checks.installation import of_environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.output import write_error
 from brokerapp.system.environment import Environment
 from console.checks.table import INSTALLATION_CHECKS
 
@@ -25,7 +26,8 @@ def check(arguments: list[str], program: str) -> int:
     try:
         here = of_environment(Environment.read())
     except BrokerError as error:
-        parser.error(str(error))
+        write_error(error)
+        return 1
     if here.data.exists():  # else Django's settings would make it, with a key in it
         import django
 

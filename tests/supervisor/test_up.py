@@ -24,7 +24,7 @@ def test_a_taken_port_stops_the_start_and_is_named(tmp_path):
 
 
 def environment(tmp_path, **variables: str) -> Environment:
-    names = ("PORT", "STOMP_PORT", "OPENWIRE_PORT", "MONITOR_PORT", "SPARK_PORT", "OPENWIRE_SSL_PORT")
+    names = ("PORT", "STOMP_PORT", "OPENWIRE_PORT", "MONITOR_PORT", "SPARK_PORT")
     ports = {f"SLUICE_{name}": str(free_port()) for name in names}
     return Environment.read({"SLUICE_DATA": str(tmp_path / "data"), **ports, **variables})
 
@@ -37,9 +37,9 @@ def test_a_certificate_that_cannot_be_used_stops_the_start_and_is_named(tmp_path
 
 
 def test_addresses_with_tls_are_named_where_there_is_a_certificate(tmp_path):
-    plain = environment(tmp_path, SLUICE_OPENWIRE_SSL_PORT="")
+    plain = environment(tmp_path)
     assert f"Console   http://127.0.0.1:{plain.console_port}/" in up.welcome(plain, None)
-    secure = environment(tmp_path, SLUICE_TLS_CERTIFICATE="console.pem")
+    secure = environment(tmp_path, SLUICE_TLS_CERTIFICATE="console.pem", SLUICE_OPENWIRE_SSL_PORT=str(free_port()))
     said = up.welcome(secure, None)
     assert f"Console   https://127.0.0.1:{secure.console_port}/" in said
     assert f"ssl://127.0.0.1:{secure.extra_ports['ssl']}, for JMS applications" in said
