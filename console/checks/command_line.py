@@ -9,6 +9,7 @@ from brokerapp.checks.command_line import check as check_node
 from brokerapp.checks.installation import of_environment
 from brokerapp.errors import BrokerError
 from brokerapp.management.output import write_error
+from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import Environment
 from console.checks.table import INSTALLATION_CHECKS
 
@@ -25,6 +26,7 @@ def check(arguments: list[str], program: str) -> int:
     options = parser.parse_args(arguments)
     try:
         here = of_environment(Environment.read())
+        check_data_directory(here.data)
     except BrokerError as error:
         write_error(error)
         return 1
