@@ -25,6 +25,10 @@ from console.ui.staticfiles import fingerprint
 
 try:
     SLUICE = Environment.read()
+    SECRET_FILE = SLUICE.data / "secret-key"
+    IS_NEW = not os.path.exists(SLUICE.data)  #: this process makes the folder, with the file of the secret
+    DATABASES = databases(SLUICE.database_url)
+    SECRET_KEY = secret_key(SECRET_FILE)
 except ConfigurationRefused as error:  # Django reports this one as a sentence
     raise ImproperlyConfigured(str(error)) from error
 IDENTITY = AuthSettings.read()
@@ -32,9 +36,6 @@ MONITOR = MonitorOptions.read()
 BASE_DIR = PROJECT
 
 DEBUG = False
-SECRET_FILE = SLUICE.data / "secret-key"
-IS_NEW = not SLUICE.data.exists()  #: this process makes the folder, with the file of the secret
-SECRET_KEY = secret_key(SECRET_FILE)
 
 # -- who may talk to it: this machine, and the names given in SLUICE_HOSTS (comma separated)
 
@@ -115,7 +116,6 @@ TEMPLATES = [
 
 # -- what the console keeps of its own
 
-DATABASES = databases(SLUICE.database_url)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {
     "default": {

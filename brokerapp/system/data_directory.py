@@ -15,13 +15,20 @@ INSTALLATION, NODE = "SLUICE_DATA=", "--data "
 
 def check_data_directory(folder: Path, setting: str = INSTALLATION) -> None:
     """Raise ConfigurationRefused where a data folder can neither be used nor created. Nothing is created."""
-    existing = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # False where it may not look
+    existing = next(each for each in (folder, *folder.parents) if _can_be_seen(each))
     if not existing.is_dir():
         found = "not a folder" if existing == folder else f"{existing} is not a folder"
         raise ConfigurationRefused(f"{setting}{folder}: {found}")
     if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         done = "used" if existing == folder else "created"
         raise ConfigurationRefused(f"{setting}{folder}: cannot be {done}: permission denied")
+
+
+def _can_be_seen(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def make_data_directory(folder: Path, setting: str = INSTALLATION) -> None:

@@ -16,9 +16,9 @@ def secret_key(path: Path) -> str:
 
     Raises ConfigurationRefused where the data folder, or the file in it, cannot be used.
     """
-    if not os.path.exists(path):
-        make_data_directory(path.parent)
     try:
+        if not path.exists():
+            make_data_directory(path.parent)
         return _read_or_create(path)
     except OSError as error:
         raise ConfigurationRefused(f"{path}: {(error.strerror or str(error)).lower()}") from error
