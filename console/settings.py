@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.pools import channel_layer_host
+from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import PROJECT, Environment
 from console.accounts import password_rules
 from console.accounts.auth_settings import AuthSettings
@@ -25,8 +26,9 @@ from console.ui.staticfiles import fingerprint
 
 try:
     SLUICE = Environment.read()
+    check_data_directory(SLUICE.data)
     SECRET_FILE = SLUICE.data / "secret-key"
-    IS_NEW = not os.path.exists(SLUICE.data)  #: this process makes the folder, with the file of the secret
+    IS_NEW = not SLUICE.data.exists()  #: this process makes the folder, with the file of the secret
     DATABASES = databases(SLUICE.database_url)
     SECRET_KEY = secret_key(SECRET_FILE)
 except ConfigurationRefused as error:  # Django reports this one as a sentence

@@ -27,7 +27,7 @@ def check_data_directory(folder: Path, setting: str = INSTALLATION) -> None:
 def _can_be_seen(path: Path) -> bool:
     try:
         return path.exists()
-    except PermissionError:
+    except OSError:  # it may not be looked at
         return False
 
 

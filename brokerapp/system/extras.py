@@ -40,7 +40,8 @@ def installation_command(extra: str) -> str:
 
 def missing(extra: str, what: str) -> str:
     """Return the sentence that something needs an extra which is not installed, with the command that installs it."""
-    return f"{what} the extra {extra!r}, which is not installed. Install it from Sluice's wheel: {installation_command(extra)}"
+    command = installation_command(extra)
+    return f"{what} the extra {extra!r}, which is not installed. Install it from Sluice's wheel: {command}"
 
 
 def require(extra: str, what: str) -> None:
