@@ -61,6 +61,11 @@ class DataDirectory:
     def _name(self) -> Path:
         return self.path / "broker.name"
 
+    @property
+    def is_of_installation(self) -> bool:
+        """Return whether `sluice up` keeps its data here, whose broker environment variables describe."""
+        return (self.path / "secret-key").exists() and not self._name.exists()
+
     def remember(self, broker: str, elsewhere: str | None = None) -> None:
         """Note the broker's name, and the URL of its store where that is not the folder's own."""
         self._external_url.unlink(missing_ok=True)  # it may have been readable by others, or be true no more
