@@ -32,7 +32,7 @@ def environment(tmp_path, **variables: str) -> Environment:
 def test_a_certificate_that_cannot_be_used_stops_the_start_and_is_named(tmp_path):
     identity = Authority(tmp_path).issue("up")
     up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.pem)))
-    with pytest.raises(CommandError, match=r"SLUICE_TLS_CERTIFICATE: .*no certificate with a key"):
+    with pytest.raises(CommandError, match=r"SLUICE_TLS_CERTIFICATE: .*contains no private key: set SLUICE_TLS_KEY$"):
         up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.crt)))
 
 
