@@ -81,6 +81,12 @@ def test_a_verb_whose_extra_is_missing_names_it(tmp_path, verb):
     )
 
 
+def test_the_help_of_a_verb_whose_extra_is_missing_says_what_it_does(tmp_path):
+    said = say(*SLUICE, "up", "--help", environment=without(tmp_path, *CONSOLE, *ANALYTICS))
+    assert said.startswith("sluice up: start broker, console and workers on this machine\n")
+    assert "needs the extra 'console'" in said
+
+
 def test_the_console_loads_without_analytics_and_starts_no_spark(tmp_path):
     environment = {**without(tmp_path, *ANALYTICS), "SLUICE_DATA": str(tmp_path / "data")}
     names, uses = json.loads(say(sys.executable, "-c", CONSOLE_WITHOUT_ANALYTICS, environment=environment))
