@@ -150,7 +150,7 @@ class Environment:
             console_tls=_console_tls(variables),
             http_port=_port(variables, "SLUICE_HTTP_PORT", 0) if variables.get("SLUICE_HTTP_PORT") else None,
             hsts_seconds=_whole(variables, "SLUICE_HSTS_SECONDS", HSTS_SECONDS),
-            console_url=variables.get("SLUICE_URL") or _local_url(variables),
+            console_url=_console_url(variables),
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=_whole(variables, "SLUICE_RESULT_DAYS", 90),
             analysis_seconds=_whole(variables, "SLUICE_ANALYSIS_SECONDS", 15 * 60),
@@ -245,6 +245,21 @@ def _console_tls(variables: Mapping[str, str]) -> bool:
     if wanted and not has_certificate:
         raise ConfigurationRefused("SLUICE_CONSOLE_TLS=1 needs a certificate: set SLUICE_TLS_CERTIFICATE")
     return wanted
+
+
+def _console_url(variables: Mapping[str, str]) -> str:
+    """Return the address of the console's pages. Raises ConfigurationRefused."""
+    url = variables.get("SLUICE_URL")
+    if not url:
+        return _local_url(variables)
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets without an end
+        is_address = False
+    if not is_address:
+        raise ConfigurationRefused(f"SLUICE_URL={url} must be an address such as https://HOST or http://HOST:PORT")
+    return url
 
 
 def _local_url(variables: Mapping[str, str]) -> str:

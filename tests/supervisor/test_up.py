@@ -36,6 +36,11 @@ def test_a_certificate_that_cannot_be_used_stops_the_start_and_is_named(tmp_path
         up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.crt)))
 
 
+def test_an_address_that_this_machine_does_not_have_is_named_once_by_its_variable(tmp_path):
+    with pytest.raises(CommandError, match=r"^SLUICE_BIND=999\.1\.1\.1 cannot be used \(.*\): set it to .*$"):
+        up.check_start(environment(tmp_path, SLUICE_BIND="999.1.1.1"))
+
+
 def test_addresses_with_tls_are_named_where_there_is_a_certificate(tmp_path):
     plain = environment(tmp_path)
     assert f"Console   http://127.0.0.1:{plain.console_port}/" in up.welcome(plain, None)

@@ -42,6 +42,12 @@ def test_a_port_with_tls_is_refused_without_a_certificate(name):
     assert Environment.read({name: "61612", "SLUICE_TLS_CERTIFICATE": "b.pem"}).extra_ports
 
 
+@pytest.mark.parametrize("url", ["foo", "ftp://host", "https://", "http://host:many"])
+def test_an_address_of_the_console_that_is_no_page_s_is_refused(url):
+    with pytest.raises(ConfigurationRefused, match=f"^SLUICE_URL={url} must be an address such as https://HOST"):
+        Environment.read({"SLUICE_URL": url})
+
+
 def test_openwire_is_served_at_its_usual_port_unless_told_otherwise():
     assert Environment.read({}).openwire_port == 61616
     assert Environment.read({"SLUICE_OPENWIRE_PORT": "4711"}).openwire_port == 4711
