@@ -185,6 +185,10 @@ class StoreUnavailable(BrokerError):
     code = "store-unavailable"
 
 
+class StoreUnreachable(StoreUnavailable):
+    """No connection to the store's server can be made."""
+
+
 class NodeIsolated(BrokerError):
     """This node lives, and another, but they do not reach each other; this one must stop."""
 

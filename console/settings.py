@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.pools import channel_layer_host
+from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import PROJECT, Environment
 from console.accounts import password_rules
 from console.accounts.auth_settings import AuthSettings
@@ -25,6 +26,11 @@ from console.ui.staticfiles import fingerprint
 
 try:
     SLUICE = Environment.read()
+    check_data_directory(SLUICE.data)
+    SECRET_FILE = SLUICE.data / "secret-key"
+    IS_NEW = not SLUICE.data.exists()  #: this process makes the folder, with the file of the secret
+    DATABASES = databases(SLUICE.database_url)
+    SECRET_KEY = secret_key(SECRET_FILE)
 except ConfigurationRefused as error:  # Django reports this one as a sentence
     raise ImproperlyConfigured(str(error)) from error
 IDENTITY = AuthSettings.read()
@@ -32,9 +38,6 @@ MONITOR = MonitorOptions.read()
 BASE_DIR = PROJECT
 
 DEBUG = False
-SECRET_FILE = SLUICE.data / "secret-key"
-IS_NEW = not SLUICE.data.exists()  #: this process makes the folder, with the file of the secret
-SECRET_KEY = secret_key(SECRET_FILE)
 
 # -- who may talk to it: this machine, and the names given in SLUICE_HOSTS (comma separated)
 
@@ -115,7 +118,6 @@ TEMPLATES = [
 
 # -- what the console keeps of its own
 
-DATABASES = databases(SLUICE.database_url)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {
     "default": {

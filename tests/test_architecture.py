@@ -18,7 +18,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.apps": "",
     "brokerapp.version": "",
     "brokerapp.model": "brokerapp.errors brokerapp.system.text_cache",
-    "brokerapp.system": "brokerapp.errors",
+    "brokerapp.system": "brokerapp.errors brokerapp.version",
     "brokerapp.system.text_cache": "",
     "brokerapp.selectors": "brokerapp.errors brokerapp.model",
     "brokerapp.engine": "",

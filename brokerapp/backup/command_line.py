@@ -19,9 +19,7 @@ from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.store_address import check_store_url
 
 FAILED, USAGE = 1, 2
-_FILE_HELP = (
-    "file with the passphrase (default: SLUICE_BACKUP_FILE_HELP, SLUICE_BACKUP_PASSPHRASE_FILE, or asked for)"
-)
+_FILE_HELP = "file with the passphrase (default: SLUICE_BACKUP_PASSPHRASE, SLUICE_BACKUP_PASSPHRASE_FILE, or asked for)"
 
 
 def backup(arguments: list[str], program: str) -> int:

@@ -80,7 +80,14 @@ def of_configuration(config: BrokerConfig, data: Path, redis: str | None, replic
     elsewhere = redis or here.external_url()
     served = [each for each in config.connectors if each.scheme in TRANSPORTS]
     ports = tuple(
-        PortUse(each.port, each.name, f"the port of transportConnector {each.name}", each.host) for each in served
+        PortUse(
+            each.port,
+            each.name,
+            f"the port of transportConnector {each.name}",
+            each.host,
+            f"the host of transportConnector {each.name}",
+        )
+        for each in served
     )
     with_tls: dict[str, set[int]] = {}
     for each in served:

@@ -22,6 +22,7 @@ class PortUse:
     use: str
     variable: str
     host: str = "127.0.0.1"
+    host_setting: str = "SLUICE_BIND"
 
 
 def port_uses(environment: Environment) -> list[PortUse]:
@@ -45,7 +46,11 @@ def _starts_spark(environment: Environment) -> bool:
 def port_problems(wanted: Sequence[PortUse]) -> Iterator[str]:
     """Yield a sentence for every port that is not available, with the variable to set."""
     users: dict[int, str] = {}
+    wrong_hosts = {host: problem for host in {each.host for each in wanted} if (problem := host_problem(host))}
+    yield from wrong_hosts.values()
     for port in wanted:
+        if port.host in wrong_hosts:
+            continue
         way_out = f"set {port.variable} to another port"
         if port.number in users:
             yield f"port {port.number} is configured for both {users[port.number]} and {port.use}: {way_out}"
@@ -54,13 +59,26 @@ def port_problems(wanted: Sequence[PortUse]) -> Iterator[str]:
         users.setdefault(port.number, port.use)
 
 
+def host_problem(host: str) -> str:
+    """Return why no port of an installation can be opened at SLUICE_BIND; "" where one can."""
+    try:
+        with socket.socket(_family(host)) as probe:
+            probe.bind((host, 0))
+    except OSError as error:
+        return f"SLUICE_BIND={host} cannot be used ({error.strerror}): set it to an address of this machine"
+    return ""
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 _TAKEN = "is taken"
 
 
 def _why_unavailable(port: PortUse) -> str:
     """Return why a port cannot be listened on; "" where it can."""
-    family = socket.AF_INET6 if ":" in port.host else socket.AF_INET
-    with socket.socket(family) as probe:
+    with socket.socket(_family(port.host)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that linger do not count
         try:
             probe.bind((port.host, port.number))
@@ -125,7 +143,10 @@ def judge_ports(found: PortStates) -> Iterator[Finding]:
                 f"Set {port.variable} to another port.",
             )
         elif each.problem and each.problem != _TAKEN:
-            yield Finding.failure(f"{where} {each.problem}.", f"Set {port.variable} to another port.")
+            yield Finding.failure(
+                f"{where} {each.problem}.",
+                f"Set {port.host_setting} to an address of this machine, or {port.variable} to another port.",
+            )
         elif each.problem and not each.is_ours and each.holder is None and found.is_running:
             yield Finding.warning(
                 f"{where} is in use. The process cannot be seen by this user.",

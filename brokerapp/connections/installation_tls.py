@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.model.transport_connector import KeyStore, TlsStores
+from brokerapp.model.transport_connector import ENVIRONMENT_SETTINGS, KeyStore, TlsStores
 from brokerapp.system.environment import Environment
 
 
@@ -12,4 +12,5 @@ def tls_stores(environment: Environment) -> TlsStores:
     return TlsStores(
         key_store=KeyStore(certificate, password) if certificate else None,
         key=KeyStore(key, password) if key else None,
+        settings=ENVIRONMENT_SETTINGS,
     )

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
     PrivateFormat,
-    load_pem_private_key,
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
 
@@ -26,6 +25,10 @@ from brokerapp.model.transport_connector import KeyStore
 #: First bytes of Java's own formats: JKS and JCEKS.
 _JAVA = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PEM = b"-----BEGIN "
+
+
+class WrongPassword(ConfigurationRefused):
+    """A PKCS12 file that cannot be opened with the password given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,6 @@ def certificates(store: KeyStore) -> list[str]:
     return [each.public_bytes(Encoding.PEM).decode() for each in found]
 
 
-def check_password(store: KeyStore, password: str | None) -> None:
-    """Refuse a key that needs a password and has none: OpenSSL would ask the terminal for it."""
-    content = read_store(store)
-    if password is None and b"ENCRYPTED" in content:
-        load_pem_private_key(content, None)  # says so
-
-
 def unpacked(store: KeyStore, content: bytes) -> tuple[bytes, bytes]:
     """Return a PKCS12 file's key and certificates as PEM, the key under a password made up for the purpose."""
     packed = _pkcs12(store, content)
@@ -117,7 +113,8 @@ def _pkcs12(store: KeyStore, content: bytes) -> PKCS12KeyAndCertificates:
     try:
         return load_pkcs12(content, store.password.encode() if store.password else None)
     except ValueError as wrong:
-        raise ConfigurationRefused(f"{store.path}: wrong password, or no PKCS12 file: {wrong}") from wrong
+        why = "wrong password" if store.password else "it needs a password"
+        raise WrongPassword(f"{store.path}: {why}, or the file is damaged") from wrong
 
 
 def read_store(store: KeyStore) -> bytes:

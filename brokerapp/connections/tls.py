@@ -52,8 +52,7 @@ def _context(protocol: int, stores: TlsStores, options: TlsOptions) -> ssl.SSLCo
     context = ssl.SSLContext(protocol)
     versions = [_VERSIONS[name] for name in options.protocols] or list(_VERSIONS.values())
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    assert stores.key_store is not None  # the callers check it
-    _load_identity(context, stores.key_store, stores.key)
+    _load_identity(context, stores)
     if stores.trust_store is not None:
         for certificate in _key_stores().certificates(stores.trust_store):
             context.load_verify_locations(cadata=certificate)
@@ -69,24 +68,60 @@ def client_context(stores: TlsStores) -> ssl.SSLContext:
         for certificate in _key_stores().certificates(stores.trust_store):
             context.load_verify_locations(cadata=certificate)
     if stores.key_store is not None:
-        _load_identity(context, stores.key_store, stores.key)
+        _load_identity(context, stores)
     return context
 
 
-def _load_identity(context: ssl.SSLContext, store: KeyStore, key: KeyStore | None) -> None:
-    """Put the broker's key and certificates into the context."""
-    key_stores = _key_stores()
-    content = key_stores.read_store(store)
+def _load_identity(context: ssl.SSLContext, stores: TlsStores) -> None:
+    """Put the broker's key and certificates into the context. Raises ConfigurationRefused, which names the setting."""
+    key_stores, store, settings = _key_stores(), stores.key_store, stores.settings
+    assert store is not None  # the callers check it
+    content = _read(settings.certificate, store)
+    if not content.startswith(b"0"):
+        _load_pem(context, stores, store, content)
+        return
     try:
-        if content.startswith(b"0"):
-            pem, password = key_stores.unpacked(store, content)
-            _load_through_a_file(context, pem, password)
-        else:
-            secret = (key or store).key_password or (key or store).password
-            key_stores.check_password(key or store, secret)
-            context.load_cert_chain(store.path, None if key is None else key.path, secret)
+        pem, password = key_stores.unpacked(store, content)
+        _load_through_a_file(context, pem, password)
+    except key_stores.WrongPassword as wrong:
+        raise ConfigurationRefused(f"{settings.certificate}: {wrong}: set {settings.password}") from wrong
     except (ssl.SSLError, OSError, ValueError, TypeError) as wrong:
-        raise ConfigurationRefused(f"{store.path}: no certificate with a key can be read from it: {wrong}") from wrong
+        raise ConfigurationRefused(f"{settings.certificate}: {store.path}: its key cannot be used") from wrong
+
+
+def _load_pem(context: ssl.SSLContext, stores: TlsStores, store: KeyStore, content: bytes) -> None:
+    """Load a certificate and its key, in one file or two."""
+    settings, key = stores.settings, stores.key or store
+    setting = settings.key if stores.key else settings.certificate
+    key_content = _read(setting, key)
+    if b"-----BEGIN CERTIFICATE-----" not in content:
+        raise ConfigurationRefused(f"{settings.certificate}: {store.path}: contains no certificate")
+    if b"PRIVATE KEY-----" not in key_content:
+        remedy = "" if stores.key else f": set {settings.key}"
+        raise ConfigurationRefused(f"{setting}: {key.path}: contains no private key{remedy}")
+    secret, variable = key.key_password or key.password, settings.key_password if stores.key else settings.password
+    is_locked = b"ENCRYPTED" in key_content
+    if is_locked and not secret:  # OpenSSL would ask the terminal for it
+        raise ConfigurationRefused(f"{setting}: {key.path}: the private key needs a password: set {variable}")
+    try:
+        context.load_cert_chain(store.path, key.path, secret)
+    except (ssl.SSLError, OSError, ValueError, TypeError) as wrong:
+        if getattr(wrong, "reason", "") == "KEY_VALUES_MISMATCH":
+            why = f"the private key in {key.path} is not that of the certificate in {store.path}"
+        elif is_locked:
+            why = f"{key.path}: the private key cannot be read: wrong password: set {variable}"
+        else:
+            why = f"certificate in {store.path} with the private key in {key.path} cannot be read: a file is damaged"
+        raise ConfigurationRefused(f"{setting}: {why}") from wrong
+
+
+def _read(setting: str, store: KeyStore) -> bytes:
+    """Return what is in a file. Raises ConfigurationRefused, which names the setting, too."""
+    try:
+        content: bytes = _key_stores().read_store(store)
+    except ConfigurationRefused as wrong:
+        raise ConfigurationRefused(f"{setting}: {wrong}") from wrong
+    return content
 
 
 def _load_through_a_file(context: ssl.SSLContext, pem: bytes, password: bytes) -> None:

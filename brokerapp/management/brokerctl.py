@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.errors import RequestRefused
+from brokerapp.errors import RequestRefused, StoreUnavailable, StoreUnreachable
 from brokerapp.management.output import exit_status, write_line
 from brokerapp.management.verbs.browse_verb import DESTINATION, add_browse_verb, browse
 from brokerapp.management.verbs.cluster_verb import cluster
@@ -105,7 +105,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, output: TextIO) -> None:
     """Run the verb of these options and write its result. Raises BrokerError or OSError."""
-    result, lines = _run(*_locate_broker(args), args)
+    url, name = _locate_broker(args)
+    try:
+        result, lines = _run(url, name, args)
+    except StoreUnreachable as error:
+        if args.redis or not url.startswith("unix:"):
+            raise
+        folder = args.data or Environment.read().data
+        raise StoreUnavailable(
+            f"no broker runs in {folder}: start it with `sluice up` (or `sluice broker`), or name --data or --redis"
+        ) from error
     write_line(output, json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines))
 
 
@@ -118,7 +127,7 @@ def _parsers_below(parser: ArgumentParser) -> set[ArgumentParser]:
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
     """Add the options of all verbs."""
-    folder = "data folder of a `runbroker`, from which store and broker name are read"
+    folder = "data folder of a `sluice broker`, from which store and broker name are read"
     parser.add_argument("--data", type=Path, default=defaults["data"], help=folder)
     parser.add_argument("--redis", default=defaults["redis"], help="URL of the store")
     parser.add_argument("--name", default=defaults["name"], help="broker name")
@@ -139,10 +148,19 @@ def _report_error(report: Callable[[str], NoReturn], message: str) -> NoReturn:
 def _locate_broker(args: Namespace) -> tuple[str, str]:
     """Return the store's URL and the broker's name, from the options or the environment."""
     environment = Environment.read()
-    if args.data is not None:
+    if args.data is not None and not _is_installation(args.data, environment):
         url, name = DataDirectory(args.data).locate_store()
         return url, args.name or name
     return args.redis or environment.redis_url, args.name or environment.broker_name
+
+
+def _is_installation(data: Path, environment: Environment) -> bool:
+    """Return whether a data folder is the one of `sluice up`. Raises RequestRefused where it is that of another."""
+    if not DataDirectory(data).is_of_installation:
+        return False
+    if data.resolve() != environment.data:
+        raise RequestRefused(f"{data} is the folder of `sluice up`: set SLUICE_DATA to it instead of --data")
+    return True
 
 
 Verb = Callable[[BrokerAdmin, Namespace], Awaitable[Answer]]

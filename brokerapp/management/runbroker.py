@@ -38,8 +38,8 @@ from brokerapp.runtime.listeners import check_free
 from brokerapp.runtime.node import Node
 from brokerapp.store.nodes import NODE_TIMEOUT_MS, ONLY_NODE
 from brokerapp.store.server.embedded import EmbeddedStore
-from brokerapp.system.data_directory import DataDirectory
-from brokerapp.system.process_lock import OWNER_UMASK, make_private_directory
+from brokerapp.system.data_directory import NODE, DataDirectory, check_data_directory, make_data_directory
+from brokerapp.system.process_lock import OWNER_UMASK
 from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
 
@@ -163,9 +163,10 @@ class NodeProcess:
         options = self._options
         data = DataDirectory(options.data.resolve())
         os.umask(OWNER_UMASK)
+        check_data_directory(data.path, NODE)
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
             await check_free(listen_addresses(config)[0])
-        make_private_directory(data.path)
+        make_data_directory(data.path, NODE)
         health = HealthServer(lambda: self._node.health() if self._node is not None else STARTING)
         if health_address is not None:
             await health.start(health_address)

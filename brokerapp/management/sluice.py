@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import NamedTuple, cast
 
 from brokerapp.errors import RequestRefused
-from brokerapp.management.output import write_error
+from brokerapp.management.output import write_error, write_line
 from brokerapp.system import extras
 from brokerapp.version import VERSION
 
@@ -53,6 +53,7 @@ VERBS = {
 }
 #: The extra that functions of a package need; those of others need none.
 EXTRAS = {"console": extras.CONSOLE}
+_HELP = frozenset({"-h", "--help"})
 
 
 def main() -> None:
@@ -73,6 +74,12 @@ def run(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     parser.add_argument("verb", metavar="VERB", choices=VERBS, help="what to do, see below")
+    if arguments and not arguments[0].startswith("-"):
+        from difflib import get_close_matches  # here: most calls do not need it
+
+        near = " or ".join(get_close_matches(arguments[0], VERBS))
+        hint = f": did you mean {near}?" if near else "."
+        parser.error(f"unknown verb {arguments[0]!r}{hint} Verbs: {', '.join(VERBS)}")
     parser.parse_args(arguments)
     return 2  # not reached: it prints help or version, or reports what is wrong
 
@@ -82,6 +89,9 @@ def run_verb(verb: str, arguments: list[str], program: str) -> int:
     try:
         function = _load(verb, program)
     except RequestRefused as error:
+        if _HELP.intersection(arguments):
+            write_line(sys.stdout, f"{program}: {VERBS[verb].summary}\n\n{error}")
+            return 0
         write_error(error)
         return 1
     return function(arguments, program)
@@ -112,9 +122,15 @@ def importing() -> Iterator[None]:
         gc.enable()
 
 
+def _needed(verb: Verb) -> str:
+    """Return which extra a verb needs, in brackets; "" where it also runs without."""
+    needed = [EXTRAS.get(path.partition(".")[0]) for path in verb.functions]
+    return f" (needs the extra {needed[0]!r})" if all(needed) else ""
+
+
 def _list_verbs() -> str:
     width = max(map(len, VERBS))
-    lines = [f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items()]
+    lines = [f"  {name:<{width}}  {verb.summary}{_needed(verb)}" for name, verb in VERBS.items()]
     return "\n".join(["verbs:", *lines, "", "sluice VERB --help describes the options of a verb."])
 
 

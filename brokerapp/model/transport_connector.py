@@ -131,12 +131,31 @@ class KeyStore:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """Names of the settings that say which files to use: errors name what to correct."""
+
+    certificate: str
+    key: str
+    password: str
+    key_password: str
+
+
+#: Attributes of `<sslContext>`.
+XML_SETTINGS = TlsSettings("keyStore", "key", "keyStorePassword", "keyPassword")
+#: Environment variables of an installation.
+ENVIRONMENT_SETTINGS = TlsSettings(
+    "SLUICE_TLS_CERTIFICATE", "SLUICE_TLS_KEY", "SLUICE_TLS_PASSWORD", "SLUICE_TLS_PASSWORD"
+)
+
+
+@dataclass(frozen=True, slots=True)
 class TlsStores:
     """The broker's key, and the certificates that it trusts; None: not configured."""
 
     key_store: KeyStore | None = None
     key: KeyStore | None = None  #: PEM: the private key, when it is not in the file with the certificate
     trust_store: KeyStore | None = None
+    settings: TlsSettings = XML_SETTINGS
 
 
 NO_STORES = TlsStores()

@@ -167,7 +167,13 @@ def listen_addresses(config: BrokerConfig) -> tuple[tuple[ListenAddress, ...], t
 
 def check_served(config: BrokerConfig) -> None:
     """Raise ConfigurationRefused when no client could connect, as no connector is served."""
-    if not listen_addresses(config)[0]:
+    served, refused = listen_addresses(config)
+    if not served and refused:
+        raise ConfigurationRefused(
+            f"no transportConnector of {config.name} is served, so no client could connect: "
+            "correct what is reported above"
+        )
+    if not served:
         raise ConfigurationRefused(
             f"no transportConnector of {config.name} is served, so no client could connect: add one, "
             'such as <transportConnector name="stomp" uri="stomp://127.0.0.1:61613"/>'

@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerapp.errors import StoreUnavailable
+from brokerapp.errors import ConfigurationRefused, StoreUnavailable
+from brokerapp.system.process_lock import make_private_directory
+
+#: What names the data folder of an installation in errors; that of a node is named by its option.
+INSTALLATION, NODE = "SLUICE_DATA=", "--data "
+
+
+def check_data_directory(folder: Path, setting: str = INSTALLATION) -> None:
+    """Raise ConfigurationRefused where a data folder can neither be used nor created. Nothing is created."""
+    existing = next(each for each in (folder, *folder.parents) if _can_be_seen(each))
+    if not existing.is_dir():
+        found = "not a folder" if existing == folder else f"{existing} is not a folder"
+        raise ConfigurationRefused(f"{setting}{folder}: {found}")
+    if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+        done = "used" if existing == folder else "created"
+        raise ConfigurationRefused(f"{setting}{folder}: cannot be {done}: permission denied")
+
+
+def _can_be_seen(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # it may not be looked at
+        return False
+
+
+def make_data_directory(folder: Path, setting: str = INSTALLATION) -> None:
+    """Create a data folder that only its owner may enter, or close an existing one. Raises ConfigurationRefused."""
+    check_data_directory(folder, setting)
+    try:
+        make_private_directory(folder)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigurationRefused(f"{setting}{folder}: cannot be created: {reason}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +60,11 @@ class DataDirectory:
     @property
     def _name(self) -> Path:
         return self.path / "broker.name"
+
+    @property
+    def is_of_installation(self) -> bool:
+        """Return whether `sluice up` keeps its data here, whose broker environment variables describe."""
+        return (self.path / "secret-key").exists() and not self._name.exists()
 
     def remember(self, broker: str, elsewhere: str | None = None) -> None:
         """Note the broker's name, and the URL of its store where that is not the folder's own."""

@@ -24,6 +24,8 @@ EXTRA_PORTS = {
     "wss": "SLUICE_WSS_PORT",
     "ssl": "SLUICE_OPENWIRE_SSL_PORT",
 }
+#: Those of them that speak TLS.
+_TLS_SCHEMES = ("stomp+ssl", "wss", "ssl")
 
 #: Properties that messages of many businesses have, and are asked for by.
 INDEXED = "order,orderId,order-id,customer,invoice"
@@ -130,9 +132,7 @@ class Environment:
             redis_url=_store_url(variables) or _embedded_url(data / "store"),
             database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
             spark_master=variables.get("SPARK_MASTER", "local[2]"),
-            extra_ports={
-                scheme: _port(variables, name, 0) for scheme, name in EXTRA_PORTS.items() if variables.get(name)
-            },
+            extra_ports=_extra_ports(variables),
             tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
@@ -150,7 +150,7 @@ class Environment:
             console_tls=_console_tls(variables),
             http_port=_port(variables, "SLUICE_HTTP_PORT", 0) if variables.get("SLUICE_HTTP_PORT") else None,
             hsts_seconds=_whole(variables, "SLUICE_HSTS_SECONDS", HSTS_SECONDS),
-            console_url=variables.get("SLUICE_URL") or _local_url(variables),
+            console_url=_console_url(variables),
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=_whole(variables, "SLUICE_RESULT_DAYS", 90),
             analysis_seconds=_whole(variables, "SLUICE_ANALYSIS_SECONDS", 15 * 60),
@@ -247,6 +247,21 @@ def _console_tls(variables: Mapping[str, str]) -> bool:
     return wanted
 
 
+def _console_url(variables: Mapping[str, str]) -> str:
+    """Return the address of the console's pages. Raises ConfigurationRefused."""
+    url = variables.get("SLUICE_URL")
+    if not url:
+        return _local_url(variables)
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets without an end
+        is_address = False
+    if not is_address:
+        raise ConfigurationRefused(f"SLUICE_URL={url} must be an address such as https://HOST or http://HOST:PORT")
+    return url
+
+
 def _local_url(variables: Mapping[str, str]) -> str:
     scheme = "https" if _console_tls(variables) else "http"
     return f"{scheme}://localhost:{variables.get('SLUICE_PORT', 8000)}"
@@ -257,6 +272,15 @@ def _port(variables: Mapping[str, str], name: str, default: int) -> int:
     found = _whole(variables, name, default)
     if found > 65535:
         raise ConfigurationRefused(f"{name}={variables[name]} must be a port from 0 to 65535")
+    return found
+
+
+def _extra_ports(variables: Mapping[str, str]) -> dict[str, int]:
+    """Return the ports of further connectors by scheme. Raises ConfigurationRefused."""
+    found = {scheme: _port(variables, name, 0) for scheme, name in EXTRA_PORTS.items() if variables.get(name)}
+    for scheme in _TLS_SCHEMES:
+        if scheme in found and not variables.get("SLUICE_TLS_CERTIFICATE"):
+            raise ConfigurationRefused(f"{EXTRA_PORTS[scheme]} needs SLUICE_TLS_CERTIFICATE")
     return found
 
 

@@ -7,13 +7,25 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from brokerapp.system.process_lock import make_private_directory
+from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.data_directory import make_data_directory
 
 
 def secret_key(path: Path) -> str:
-    """Return the key in the file `path`; create the file with a random key if it does not exist."""
+    """Return the key in the file `path`; create the file with a random key if it does not exist.
+
+    Raises ConfigurationRefused where the data folder, or the file in it, cannot be used.
+    """
+    try:
+        if not path.exists():
+            make_data_directory(path.parent)
+        return _read_or_create(path)
+    except OSError as error:
+        raise ConfigurationRefused(f"{path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _read_or_create(path: Path) -> str:
     if not path.exists():
-        make_private_directory(path.parent)
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(48))

@@ -8,8 +8,11 @@ from brokerapp.checks.command_line import argument_parser, report
 from brokerapp.checks.command_line import check as check_node
 from brokerapp.checks.installation import of_environment
 from brokerapp.errors import BrokerError
+from brokerapp.management.output import write_error
+from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import Environment
 from console.checks.table import INSTALLATION_CHECKS
+from console.ops.database_settings import databases
 
 #: The option by which a node of a configuration file is meant, which has no console.
 _OF_A_NODE = "--config"
@@ -23,12 +26,21 @@ def check(arguments: list[str], program: str) -> int:
     parser.epilog = f"{_OF_A_NODE} FILE --data FOLDER [--redis URL] [--replicas N] checks a node without a console."
     options = parser.parse_args(arguments)
     try:
-        here = of_environment(Environment.read())
+        environment = Environment.read()
+        here = of_environment(environment)
+        check_data_directory(here.data)
+        databases(environment.database_url)  # refuses what is none
     except BrokerError as error:
-        parser.error(str(error))
+        write_error(error)
+        return 1
     if here.data.exists():  # else Django's settings would make it, with a key in it
         import django
+        from django.core.exceptions import ImproperlyConfigured
 
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
-        django.setup()
+        try:
+            django.setup()
+        except ImproperlyConfigured as error:  # a variable that the settings cannot use
+            write_error(error)
+            return 1
     return report(INSTALLATION_CHECKS, here, as_json=options.json)

@@ -123,13 +123,7 @@ def judge_addresses(found: Addresses) -> Iterator[Finding]:
     parts = urlsplit(found.url)
     host, is_public = parts.hostname or "", bool(found.hosts) or not is_loopback(_called(found.bind))
     problems = []
-    if parts.scheme not in ("http", "https") or not host:
-        problems.append(
-            Finding.failure(
-                f"SLUICE_URL={found.url} is not an address of a page.", "Set it to https://HOST or http://HOST:PORT."
-            )
-        )
-    elif not validate_host(host, [*LOCAL_HOSTS, *found.hosts]):
+    if not validate_host(host, [*LOCAL_HOSTS, *found.hosts]):
         problems.append(
             Finding.failure(
                 f"SLUICE_URL leads to {host}, which SLUICE_HOSTS does not name: the console refuses it.",

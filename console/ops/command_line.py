@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
+from brokerapp.errors import ConfigurationRefused
 from brokerapp.management import brokerctl
-from brokerapp.management.output import write_error
+from brokerapp.management.output import exit_status, write_error
 from brokerapp.management.sluice import importing
 from brokerapp.management.verbs.operations import before_operation
+from brokerapp.system.data_directory import check_data_directory
+from brokerapp.system.environment import Environment
 
 UP_SUMMARY = "Start all processes of Sluice on this machine and keep them running until Ctrl-C."
 DEMO_SUMMARY = "Run a demo workload against the running broker: order processing over STOMP."
@@ -27,16 +31,36 @@ def demo(arguments: list[str], program: str) -> int:
     """Run the demo workload; return the exit status."""
     parser = ArgumentParser(prog=program, description=DEMO_SUMMARY)
     add_demo_arguments(parser)
-    return _run_command("demo", **vars(parser.parse_args(arguments)))
+    options = parser.parse_args(arguments)
+    return exit_status(_refuse_missing_data) or _run_command("demo", **vars(options))
+
+
+def _refuse_missing_data() -> None:
+    """Raise ConfigurationRefused where Sluice was never started: the settings would create a new installation."""
+    data = Environment.read().data
+    check_data_directory(data)
+    if not data.exists():
+        raise ConfigurationRefused(f"SLUICE_DATA={data}: not found: start Sluice with `sluice up` first")
 
 
 def add_demo_arguments(parser: ArgumentParser) -> None:
     """Add the options of the demo."""
     parser.add_argument(
-        "--seconds", type=float, default=DEMO_SECONDS, help="duration in seconds (default: %(default)g)"
+        "--seconds", type=_duration, default=DEMO_SECONDS, help="duration in seconds (default: %(default)g)"
     )
     parser.add_argument("--login", help="user (default: the initial admin)")
     parser.add_argument("--passcode", help="password (default: password of the initial admin, from the data folder)")
+
+
+def _duration(text: str) -> float:
+    """Return seconds of more than 0. Raises ArgumentTypeError."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found > 0):
+        raise ArgumentTypeError(f"{text} must be a number of more than 0")
+    return found
 
 
 def ctl(arguments: list[str], program: str) -> int:

@@ -15,6 +15,7 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -154,6 +155,11 @@ class DemoWorkload:
         self._connections.append(connection)
         return connection
 
+    @property
+    def is_connected(self) -> bool:
+        """Return whether the broker has accepted a login."""
+        return bool(self._connections)
+
     def start_pool(self, pool: ConsumerPool) -> None:
         """Subscribe the consumers of a pool; returns once the broker knows them."""
         for _ in range(pool.consumers):
@@ -185,7 +191,8 @@ class ErrorListener(stomp.ConnectionListener):
         self._business = business
 
     def on_error(self, frame: Frame) -> None:
-        self._business.trouble = f"the broker rejected a message: {frame.headers.get('message') or frame.body}"
+        what = "the broker rejected a message" if self._business.is_connected else "the login was refused"
+        self._business.trouble = f"{what}: {frame.headers.get('message') or frame.body}"
 
     def on_disconnected(self) -> None:
         if not self._business.closing.is_set():
@@ -233,13 +240,16 @@ def invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
     return kept | {"persistent": "true", "type": "invoice"}
 
 
-def run(host: str, port: int, login: str, passcode: str, seconds: float) -> DemoResult:
-    """Run the workload for so many seconds, or until Ctrl-C. Raises DemoFailed."""
+def run(
+    host: str, port: int, login: str, passcode: str, seconds: float, announce: Callable[[], None] = lambda: None
+) -> DemoResult:
+    """Run the workload for so many seconds, or until Ctrl-C; `announce` when it is connected. Raises DemoFailed."""
     started = time.monotonic()
     business = DemoWorkload(host, port, login, passcode)
     try:
         for pool in POOLS:  # before the first order: a virtual topic copies to the consumer queues that exist
             business.start_pool(pool)
+        announce()
         _publish(business, seconds)
         _wait_for_pools(business)
     except (StompException, OSError) as error:
@@ -249,13 +259,18 @@ def run(host: str, port: int, login: str, passcode: str, seconds: float) -> Demo
     return DemoResult(time.monotonic() - started, business.confirmed, business.done, business.refused)
 
 
-def run_here(seconds: float = DEMO_SECONDS, login: str = initial_admin.NAME, passcode: str | None = None) -> DemoResult:
+def run_here(
+    seconds: float = DEMO_SECONDS,
+    login: str = initial_admin.NAME,
+    passcode: str | None = None,
+    announce: Callable[[], None] = lambda: None,
+) -> DemoResult:
     """Run the workload on this installation's broker, by default as the initial admin. Raises DemoFailed."""
     passcode = passcode or initial_admin.stored_password()
     if passcode is None:
         raise DemoFailed(f"no password for {login}: {initial_admin.password_file()} does not exist")
     here = settings.SLUICE
-    return run(reachable(here.bind), here.stomp_port, login, passcode, seconds=seconds)
+    return run(reachable(here.bind), here.stomp_port, login, passcode, seconds, announce)
 
 
 def _publish(business: DemoWorkload, seconds: float) -> None:

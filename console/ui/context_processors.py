@@ -46,6 +46,7 @@ def site_context(request: HttpRequest) -> dict[str, Any]:
         "broker": settings.SLUICE.broker_name,
         "sluice_version": VERSION,
         "has_analytics": extras.is_installed(extras.ANALYTICS),
+        "analytics_wheel": extras.wheel_with(extras.ANALYTICS),
         "outbox": settings.MAIL_OUTBOX,
         "bell": SimpleLazyObject(
             lambda: notifications.cells(user, settings_of(user)) if has_permission(user, Permission.SEE) else {}

@@ -63,10 +63,7 @@ def test_a_broker_alone_serves_clients_and_operators(tmp_path):
             "queue://new created\n"
         )
         said = say(*SLUICE, "ctl", "--data", data, "tables", environment=environment, status=1)
-        assert (
-            said
-            == "error: tables needs the extra 'analytics', which is not installed: pip install 'sluice[analytics]'\n"
-        )
+        assert said == f"error: {extras.missing('analytics', 'tables needs')}\n"
         node.send_signal(signal.SIGTERM)
         assert node.stdout.read() == "stopped\n"
         assert node.wait(30) == 0
@@ -79,8 +76,15 @@ def test_a_broker_alone_serves_clients_and_operators(tmp_path):
 def test_a_verb_whose_extra_is_missing_names_it(tmp_path, verb):
     environment = without(tmp_path, *CONSOLE, *ANALYTICS)
     assert say(*SLUICE, verb, environment=environment, status=1) == (
-        f"error: `sluice {verb}` needs the extra 'console', which is not installed: pip install 'sluice[console]'\n"
+        f"error: `sluice {verb}` needs the extra 'console', which is not installed. Install it from Sluice's wheel: "
+        f"{sys.executable} -m pip install '{extras.WHEEL}[console]'\n"
     )
+
+
+def test_the_help_of_a_verb_whose_extra_is_missing_says_what_it_does(tmp_path):
+    said = say(*SLUICE, "up", "--help", environment=without(tmp_path, *CONSOLE, *ANALYTICS))
+    assert said.startswith("sluice up: start broker, console and workers on this machine\n")
+    assert "needs the extra 'console'" in said
 
 
 def test_the_console_loads_without_analytics_and_starts_no_spark(tmp_path):

@@ -24,7 +24,7 @@ def test_a_taken_port_stops_the_start_and_is_named(tmp_path):
 
 
 def environment(tmp_path, **variables: str) -> Environment:
-    names = ("PORT", "STOMP_PORT", "OPENWIRE_PORT", "MONITOR_PORT", "SPARK_PORT", "OPENWIRE_SSL_PORT")
+    names = ("PORT", "STOMP_PORT", "OPENWIRE_PORT", "MONITOR_PORT", "SPARK_PORT")
     ports = {f"SLUICE_{name}": str(free_port()) for name in names}
     return Environment.read({"SLUICE_DATA": str(tmp_path / "data"), **ports, **variables})
 
@@ -32,17 +32,27 @@ def environment(tmp_path, **variables: str) -> Environment:
 def test_a_certificate_that_cannot_be_used_stops_the_start_and_is_named(tmp_path):
     identity = Authority(tmp_path).issue("up")
     up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.pem)))
-    with pytest.raises(CommandError, match=r"SLUICE_TLS_CERTIFICATE: .*no certificate with a key"):
+    with pytest.raises(CommandError, match=r"SLUICE_TLS_CERTIFICATE: .*contains no private key: set SLUICE_TLS_KEY$"):
         up.check_start(environment(tmp_path, SLUICE_TLS_CERTIFICATE=str(identity.crt)))
 
 
+def test_an_address_that_this_machine_does_not_have_is_named_once_by_its_variable(tmp_path):
+    with pytest.raises(CommandError, match=r"^SLUICE_BIND=999\.1\.1\.1 cannot be used \(.*\): set it to .*$"):
+        up.check_start(environment(tmp_path, SLUICE_BIND="999.1.1.1"))
+
+
 def test_addresses_with_tls_are_named_where_there_is_a_certificate(tmp_path):
-    plain = environment(tmp_path, SLUICE_OPENWIRE_SSL_PORT="")
+    plain = environment(tmp_path)
     assert f"Console   http://127.0.0.1:{plain.console_port}/" in up.welcome(plain, None)
     assert f"Metrics   http://127.0.0.1:{plain.monitor_port}/metrics, /admin/xml/, /api/jolokia/\n" in up.welcome(
         plain, None
     )
-    secure = environment(tmp_path, SLUICE_TLS_CERTIFICATE="console.pem", SLUICE_HTTP_PORT="8080")
+    secure = environment(
+        tmp_path,
+        SLUICE_TLS_CERTIFICATE="console.pem",
+        SLUICE_HTTP_PORT="8080",
+        SLUICE_OPENWIRE_SSL_PORT=str(free_port()),
+    )
     said = up.welcome(secure, None)
     assert f"Console   https://127.0.0.1:{secure.console_port}/, redirected to from http://127.0.0.1:8080/\n" in said
     assert f"Metrics   https://127.0.0.1:{secure.monitor_port}/metrics, " in said

@@ -71,7 +71,8 @@ class Element:
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
         for name in missing:
-            self.note(ImportOutcome.UNKNOWN, f"placeholder ${{{name}}} has no value", attribute)
+            why = f"placeholder ${{{name}}} has no value, so that the text itself is used: set it in the environment"
+            self.note(ImportOutcome.UNKNOWN, why, attribute)
         return value
 
     # -- reading

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as ConnectionFailed
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
-from brokerapp.errors import BrokerError, ConfigurationRefused, Fenced, StoreRolledBack, StoreUnavailable
+from brokerapp.errors import (
+    BrokerError,
+    ConfigurationRefused,
+    Fenced,
+    StoreRolledBack,
+    StoreUnavailable,
+    StoreUnreachable,
+)
 from brokerapp.store.client.connection import (
     DirectConnection,
     Unconfirmed,
@@ -25,7 +34,7 @@ from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.store.client.primary import NOT_PRIMARY, primary_finder
 from brokerapp.system.formats import SupportedFormats
-from brokerapp.system.store_address import StoreAddress
+from brokerapp.system.store_address import StoreAddress, without_password
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
 DISCONNECT_SECONDS = 1.0
@@ -141,7 +150,7 @@ class StoreClient:
             error = RefusedConnection(StoreUnavailable(NOT_PRIMARY))
         if str(error).startswith("ROLLEDBACK") and not may_be_behind:
             await self._handshake.fence_after_rollback(self.execute)
-        failure = translate_error(command, error, self._handshake.rolled_back)
+        failure = translate_error(command, error, self._handshake.rolled_back, self.url)
         raise (type(failure)(f"shard {self.keys.shard}: {failure}") if self.keys.shard else failure) from error
 
     async def disconnect(self) -> None:
@@ -192,7 +201,9 @@ def is_cluster(url: str) -> bool:
     return bool(StoreAddress.parse(url).cluster)
 
 
-def translate_error(command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None) -> BrokerError:
+def translate_error(
+    command: str, error: RedisError | OSError, rolled_back: StoreRolledBack | None, url: str
+) -> BrokerError:
     """Return the driver's error as one of ours. `rolled_back`: why the session is fenced, if it is for that."""
     if isinstance(error, RefusedConnection):
         return error.error
@@ -202,6 +213,9 @@ def translate_error(command: str, error: RedisError | OSError, rolled_back: Stor
         if str(error).startswith("FENCED"):
             return rolled_back or Fenced(str(error))
         return StoreUnavailable(f"{command}: {error}")
+    if isinstance(error, ConnectionFailed) and isinstance(cause := error.__context__, OSError) and cause.errno:
+        reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or str(cause)  # negative: no such host
+        return StoreUnreachable(f"the store at {without_password(url)} does not answer: {reason.lower()}")
     return StoreUnavailable(str(error) or type(error).__name__)
 
 

@@ -58,6 +58,10 @@ class SessionPermission(SessionAuth):
         super().__init__()
         self._permission, self._of = permission, of
 
+    def _get_key(self, request: HttpRequest) -> str | None:
+        """Return the key of the session; without one there is nothing that a CSRF token would protect."""
+        return super()._get_key(request) if self.param_name in request.COOKIES else None
+
     def authenticate(self, request: HttpRequest, key: str | None) -> Any:
         """Return the user of the session, or None; refuse users without the permission of the operation."""
         user = super().authenticate(request, key)

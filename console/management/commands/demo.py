@@ -19,11 +19,14 @@ class Command(BaseCommand):
         command_line.add_demo_arguments(parser)
 
     def handle(self, *, seconds: float, login: str | None, passcode: str | None, **options) -> None:
-        self.stdout.write(f"running the demo workload for {seconds:g} s; press Ctrl-C to stop")
-        self.stdout.flush()
         logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # what it has to say, DemoFailed says
+
+        def announce() -> None:
+            self.stdout.write(f"running the demo workload for {seconds:g} s; press Ctrl-C to stop")
+            self.stdout.flush()
+
         try:
-            outcome = demo.run_here(seconds, login=login or initial_admin.NAME, passcode=passcode)
+            outcome = demo.run_here(seconds, login=login or initial_admin.NAME, passcode=passcode, announce=announce)
         except demo.DemoFailed as failure:
             raise CommandError(f"{failure}. Check that Sluice is running with these ports and this password.") from None
         self.stdout.write(textwrap.fill(str(outcome), LINE_LENGTH))

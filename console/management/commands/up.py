@@ -85,7 +85,7 @@ def check_start(environment) -> None:
         try:
             server_context(tls_stores(environment))
         except ConfigurationRefused as wrong:
-            troubles.append(f"SLUICE_TLS_CERTIFICATE: {wrong}")
+            troubles.append(str(wrong))
     if troubles:
         raise CommandError("\n".join(troubles))
 

@@ -8,7 +8,7 @@ import pytest
 
 from brokerapp.connections.tls import server_context
 from brokerapp.errors import ConfigurationRefused
-from brokerapp.model.transport_connector import ClientAuth, KeyStore, TlsOptions, TlsStores
+from brokerapp.model.transport_connector import ENVIRONMENT_SETTINGS, ClientAuth, KeyStore, TlsOptions, TlsStores
 from tests.certificates import PASSWORD, Authority
 
 
@@ -96,12 +96,30 @@ def test_what_cannot_be_used_is_named_with_the_reason(authority, broker, tmp_pat
     assert "without a trustStore" in refusal(stores(broker, "PKCS12"), TlsOptions(ClientAuth.NEEDED))
     assert "No such file" in refusal(TlsStores(KeyStore(str(tmp_path / "none.p12"))))
     assert "wrong password" in refusal(TlsStores(KeyStore(str(broker.p12), "guess")))
-    assert "wrong password" in refusal(TlsStores(KeyStore(str(broker.p12))))
-    assert "assword" in refusal(TlsStores(KeyStore(str(broker.crt)), KeyStore(str(broker.locked_key))))
-    assert "no certificate with a key" in refusal(TlsStores(KeyStore(str(broker.crt))))
+    assert "needs a password" in refusal(TlsStores(KeyStore(str(broker.p12))))
+    assert "contains no private key: set key" in refusal(TlsStores(KeyStore(str(broker.crt))))
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"something else")
     assert "neither PKCS12 nor PEM" in refusal(TlsStores(KeyStore(str(garbage))))
+
+
+def test_the_setting_to_correct_is_named_without_the_words_of_openssl(authority, broker, tmp_path):
+    def said(key=None, password=None, certificate=broker.crt) -> str:
+        own = KeyStore(str(key), password) if key else None
+        return refusal(TlsStores(KeyStore(str(certificate), password), own, settings=ENVIRONMENT_SETTINGS))
+
+    other = authority.issue("other")
+    assert said() == f"SLUICE_TLS_CERTIFICATE: {broker.crt}: contains no private key: set SLUICE_TLS_KEY"
+    assert said(other.key) == (
+        f"SLUICE_TLS_KEY: the private key in {other.key} is not that of the certificate in {broker.crt}"
+    )
+    locked = f"SLUICE_TLS_KEY: {broker.locked_key}: the private key"
+    assert said(broker.locked_key) == f"{locked} needs a password: set SLUICE_TLS_PASSWORD"
+    assert said(broker.locked_key, "guess") == f"{locked} cannot be read: wrong password: set SLUICE_TLS_PASSWORD"
+    assert said(tmp_path / "none.key") == f"SLUICE_TLS_KEY: {tmp_path}/none.key: No such file or directory"
+    assert said(password="guess", certificate=broker.p12) == (
+        f"SLUICE_TLS_CERTIFICATE: {broker.p12}: wrong password, or the file is damaged: set SLUICE_TLS_PASSWORD"
+    )
 
 
 def test_a_java_keystore_is_refused_with_the_command_that_converts_it(tmp_path):

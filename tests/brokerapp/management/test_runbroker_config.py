@@ -44,7 +44,8 @@ def run(file, data, *options):
 def test_a_broker_without_a_connector_that_is_served_does_not_start(file, tmp_path, connectors):
     out, errors = run(file(*connectors), tmp_path / "data")
     assert out == ""
-    assert "no transportConnector of b is served, so no client could connect: add one, such as" in errors
+    remedy = "correct what is reported above" if SECURE in connectors else "add one, such as"
+    assert f"no transportConnector of b is served, so no client could connect: {remedy}" in errors
     assert not (tmp_path / "data").exists()
 
 

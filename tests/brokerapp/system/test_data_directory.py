@@ -10,7 +10,7 @@ import pytest
 from brokerapp.config import read_config
 from brokerapp.errors import ConfigurationRefused, StoreUnavailable
 from brokerapp.management.runbroker import NodeProcess
-from brokerapp.system.data_directory import DataDirectory
+from brokerapp.system.data_directory import DataDirectory, make_data_directory
 
 URL = "redis://user:secret@store.example.org:6379/0"
 
@@ -30,6 +30,21 @@ def test_a_broker_that_went_back_to_its_own_store_is_found_there(tmp_path):
     folder.store.mkdir()
     (folder.store / "store.url").write_text("unix:///own\n")
     assert folder.locate_store() == ("unix:///own", "orders")
+
+
+@pytest.mark.parametrize(
+    ("folder", "reason"),
+    [
+        ("file", "not a folder"),
+        ("file/below", "FOLDER/file is not a folder"),
+        ("x" * 300, "cannot be created: file name too long"),
+    ],
+)
+def test_a_data_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path, folder, reason):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationRefused) as refused:
+        make_data_directory(tmp_path / folder)
+    assert str(refused.value) == f"SLUICE_DATA={tmp_path / folder}: {reason.replace('FOLDER', str(tmp_path))}"
 
 
 def test_a_folder_whose_broker_is_not_up_yet_is_named(tmp_path):

@@ -35,6 +35,19 @@ def test_a_variable_that_is_not_a_number_is_refused_by_name(name, text, rule):
         Environment.read({name: text})
 
 
+@pytest.mark.parametrize("name", ["SLUICE_STOMP_SSL_PORT", "SLUICE_WSS_PORT", "SLUICE_OPENWIRE_SSL_PORT"])
+def test_a_port_with_tls_is_refused_without_a_certificate(name):
+    with pytest.raises(ConfigurationRefused, match=f"^{name} needs SLUICE_TLS_CERTIFICATE$"):
+        Environment.read({name: "61612"})
+    assert Environment.read({name: "61612", "SLUICE_TLS_CERTIFICATE": "b.pem"}).extra_ports
+
+
+@pytest.mark.parametrize("url", ["foo", "ftp://host", "https://", "http://host:many"])
+def test_an_address_of_the_console_that_is_no_page_s_is_refused(url):
+    with pytest.raises(ConfigurationRefused, match=f"^SLUICE_URL={url} must be an address such as https://HOST"):
+        Environment.read({"SLUICE_URL": url})
+
+
 def test_openwire_is_served_at_its_usual_port_unless_told_otherwise():
     assert Environment.read({}).openwire_port == 61616
     assert Environment.read({"SLUICE_OPENWIRE_PORT": "4711"}).openwire_port == 4711

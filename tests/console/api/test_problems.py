@@ -32,6 +32,11 @@ def test_a_method_that_a_path_does_not_take_is_answered_with_those_it_takes(db):
     assert response["Allow"] == "GET, POST"
 
 
+def test_a_change_with_neither_token_nor_session_is_told_to_send_a_token(db):
+    response = Client(enforce_csrf_checks=True).post(f"{API}/checks", headers={"Authorization": "Basic YWRtaW46cHc="})
+    assert refused(response, 401)["detail"] == "Send a valid token: Authorization: Bearer sluice_..."
+
+
 @pytest.mark.parametrize("body", [[], "text", 7, [{"kind": "queue"}]])
 def test_a_body_that_is_not_an_object_is_refused_as_such(program, body):  # noqa: F811
     response = program.post(f"{API}/destinations", json.dumps(body), content_type="application/json")

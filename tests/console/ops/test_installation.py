@@ -12,8 +12,10 @@ from django.db.utils import ConnectionHandler
 from django.templatetags.static import static
 from django.test import Client
 
+from brokerapp.errors import ConfigurationRefused
 from console.accounts.secret_key import secret_key
 from console.celery import transport_url
+from console.ops import database_settings
 from console.ops.database_settings import databases
 from console.ops.supervisor import Supervisor
 from console.ui.staticfiles import fingerprint
@@ -56,6 +58,21 @@ def test_processes_that_start_together_agree_on_the_secret(tmp_path):
 )
 def test_celery_is_told_the_store_in_its_own_words(given, expected):
     assert transport_url(given) == expected
+
+
+@pytest.mark.parametrize("url", ["rubbish", "", "foo://user:secret@host/name", "mysql://user:secret@host/name"])
+def test_a_database_url_that_names_no_supported_database_is_refused_without_its_password(url):
+    with pytest.raises(
+        ConfigurationRefused, match=r"^DATABASE_URL=.*expected sqlite:///PATH or postgres://"
+    ) as refused:
+        databases(url)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_missing_driver_of_postgresql_is_named_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(database_settings, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationRefused, match=r'-m pip install "psycopg\[binary\]"$'):
+        databases("postgres://user:secret@host/name")
 
 
 def test_the_fingerprint_of_static_files_follows_their_contents(tmp_path):
