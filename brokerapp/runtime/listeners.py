@@ -50,7 +50,7 @@ async def check_free(wanted: Iterable[ListenAddress]) -> None:
 
 def _refused(listen: ListenAddress, error: OSError) -> ConfigurationRefused:
     # asyncio puts words of its own around those of the system
-    reason = os.strerror(error.errno).lower() if (error.errno or 0) > 0 else error.strerror or error
+    reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else error.strerror or error
     return ConfigurationRefused(
         f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
         f"{reason}; stop the program that uses the port, or choose another port"
