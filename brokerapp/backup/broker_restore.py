@@ -146,14 +146,25 @@ def _check_empty(client: redis.Redis, broker: str, number: int, url: str) -> Non
         if left and RestoredMark.from_json(left).role is RestoredRole.INCOMPLETE:
             _remove_keys(client, broker, number)
             return
-        key = next(iter(client.scan_iter(match=pattern(prefix_of(broker, number)), count=KEYS_AT_ONCE)), None)
+        key = _first_key(client, broker, number)
     except (redis.RedisError, OSError) as error:
         raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
     if key is not None:
-        raise BackupRefused(
-            f"the store {without_password(url)} holds broker {broker} already (key {key.decode(errors='replace')}): "
-            "name an empty one, or choose another name for the broker with --name"
-        )
+        raise BackupRefused(_holds_broker(url, broker, key))
+
+
+def _first_key(client: redis.Redis, broker: str, number: int) -> bytes | None:
+    """Return a key of the broker beside the mark of a restore; None if there is none."""
+    mark = StoreKeys(broker, number).restored.encode()
+    found = client.scan_iter(match=pattern(prefix_of(broker, number)), count=KEYS_AT_ONCE)
+    return next((key for key in found if key != mark), None)
+
+
+def _holds_broker(url: str, broker: str, key: bytes) -> str:
+    return (
+        f"the store {without_password(url)} holds broker {broker} already (key {key.decode(errors='replace')}): "
+        "name an empty one, or choose another name for the broker with --name"
+    )
 
 
 @contextmanager
@@ -198,12 +209,20 @@ def _copy(
 ) -> None:
     keys = StoreKeys(target.broker, number)
     client = blocking_client(url, keys.state, protocol=2, socket_timeout=ANSWER_SECONDS)
-    copied.clients.append((client, number))
     incomplete = RestoredMark(RestoredRole.INCOMPLETE, mark.broker, mark.host, mark.made)
     try:
-        client.set(keys.restored, incomplete.to_json())
+        is_claimed = client.set(keys.restored, incomplete.to_json(), nx=True)
+        if is_claimed:  # from here on nothing starts on it
+            copied.clients.append((client, number))
+        key = _first_key(client, target.broker, number)
     except (redis.RedisError, OSError) as error:
         raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
+    if not is_claimed:
+        raise BackupRefused(f"another restore writes to the store {without_password(url)}: wait for its end")
+    if key is not None:  # a broker was started there since the store was checked: its keys stay
+        copied.clients.pop()
+        client.unlink(keys.restored)
+        raise BackupRefused(_holds_broker(url, target.broker, key))
     copy_keys(staged.client, client, prefix_of(target.broker, number))
 
 

@@ -81,7 +81,7 @@ def reporting(do: Callable[[], None]) -> int:
     except BrokerError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201  # the answer of a command
         return FAILED
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, EOFError):  # Ctrl-C, or Ctrl-D where a passphrase is asked for
         print("error: interrupted", file=sys.stderr)  # noqa: T201
         return FAILED
     return 0

@@ -29,6 +29,7 @@ _EXCLUDED = (VARIABLE, FILE_VARIABLE, "SLUICE_DATA")
 #: Variables that are secrets by their names; URLs are where they hold a password.
 _SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|PASSPHRASE|PRIVATE")
 _REFERS_TO_FILE = "_FILE"
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _SAFE = re.compile(r"[\w@%+=:,./-]*")
 
 
@@ -105,6 +106,8 @@ def restore_configuration(reader: BackupReader, folder: Path, secret_files: Iter
         if name in secrets["files"]:
             _write_private(folder / name, secrets["files"][name])
     for name, content in secrets["named"].items():
+        if not _VARIABLE_NAME.fullmatch(name):  # names become those of files
+            raise BackupRefused(f"{reader.path} is damaged: {name!r} is not the name of an environment variable")
         path = folder / "restored-secrets" / name.removesuffix(_REFERS_TO_FILE).lower()
         path.parent.mkdir(mode=0o700, exist_ok=True)
         _write_private(path, content)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ class BackupWriter:
 
     def __init__(self, path: Path, key: PassphraseKey | None) -> None:
         self.path, self._key = path, key
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         self._parts: list[PartEntry] = []
 
     def __enter__(self) -> Self:
@@ -65,7 +66,7 @@ class BackupWriter:
             raise BackupRefused(f"{self.path} exists: choose another name, or delete it")
         if not self.path.parent.is_dir():
             raise BackupRefused(f"folder {self.path.parent} not found: create it, or choose another one")
-        descriptor = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file = os.fdopen(descriptor, "w+b", buffering=BLOCK_BYTES)
         return self
 
@@ -165,8 +166,13 @@ class BackupReader:
             self._key = PassphraseKey.open(passphrase, self.manifest.encryption)
 
     def verify(self, report: Progress) -> None:
-        """Compare size and checksum of each part with the manifest."""
+        """Compare size and checksum of each part with the manifest.
+
+        All parts of an encrypted backup are encrypted: one that is not was put in by somebody without the passphrase.
+        """
         for part in self.manifest.parts:
+            if part.encrypted != (self.manifest.encryption is not None):
+                raise BackupRefused(f"{self.path} was changed: its part {part.name} is not encrypted as the others are")
             digest, size = hashlib.sha256(), 0
             for block in self._stored(part):
                 digest.update(block)

@@ -59,6 +59,8 @@ def _commands_of(source: Client, keys: list[bytes]) -> Iterator[Command]:
         pipe.type(key).pttl(key).memory_usage(key)
     found = pipe.execute()
     for key, kind, left, size in zip(keys, found[::3], found[1::3], found[2::3], strict=True):
+        if size is None:  # it has expired since it was scanned
+            continue
         yield "UNLINK", key
         yield from _COPIES[kind.decode()](source, key, size)
         if left > 0:
@@ -71,7 +73,8 @@ def _at_once(size: int, length: int) -> int:
 
 
 def _string(source: Client, key: bytes, _size: int) -> Iterator[Command]:
-    yield "SET", key, source.get(key)
+    if (value := source.get(key)) is not None:  # else it has expired
+        yield "SET", key, value
 
 
 def _hash(source: Client, key: bytes, size: int) -> Iterator[Command]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brokerapp.backup.configuration import configured, is_secret
-from brokerapp.backup.container import BackupReader
+from brokerapp.backup.configuration import SECRETS, configured, is_secret, restore_configuration
+from brokerapp.backup.container import BackupReader, BackupWriter
 from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, PassphraseKey
+from brokerapp.backup.manifest import BackupManifest
 from brokerapp.errors import BackupRefused, ConfigurationRefused
 from brokerapp.system.environment import Environment
 from tests.backup.restored_broker import PASSPHRASE, backup
@@ -100,6 +103,32 @@ def test_without_a_passphrase_secrets_are_left_out_and_it_says_so(original, tmp_
     assert "left out: secrets, as the backup is not encrypted: SLUICE_CLUSTER_PASSWORD" in said
     assert "left out: original.xml, which may hold passwords, as the backup is not encrypted" in said
     assert b"secret of the cluster" not in (tmp_path / "file").read_bytes()
+
+
+def made_by_hand(path: Path, parts: dict[str, bytes]) -> Path:
+    """Write a backup as anybody can who knows its form."""
+    with BackupWriter(path, None) as writer:
+        for name, content in parts.items():
+            writer.add(name, content)
+        writer.finish(BackupManifest("orders", "host", "2026-11-28T12:00:00", "1.0.0"))
+    return path
+
+
+def test_names_in_a_backup_lead_to_no_file_outside_of_the_data_folder(tmp_path):
+    secrets = {"variables": {}, "files": {}, "named": {"../../OUTSIDE_FILE": "x"}}
+    folder = tmp_path / "data"
+    folder.mkdir()
+    reader = BackupReader(made_by_hand(tmp_path / "file", {SECRETS: json.dumps(secrets).encode()}))
+    with reader, pytest.raises(BackupRefused, match="OUTSIDE_FILE' is not the name of an environment variable"):
+        restore_configuration(reader, folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_part_that_is_not_encrypted_is_refused_in_a_backup_that_is(tmp_path, key):
+    reader = BackupReader(made_by_hand(tmp_path / "file", {"store-0.rdb": b"of somebody without the passphrase"}))
+    reader.manifest = replace(reader.manifest, encryption=key.parameters)
+    with reader, pytest.raises(BackupRefused, match=r"was changed: its part store-0\.rdb is not encrypted"):
+        reader.verify(print)
 
 
 @pytest.mark.slow

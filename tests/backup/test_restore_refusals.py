@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from brokerapp.backup import manifest
+from brokerapp.backup import broker_restore, manifest
 from tests.backup.restored_broker import restore
 from tests.faults.servers import Server
 
@@ -121,6 +121,23 @@ def test_a_store_that_holds_the_broker_stays_as_it_is(plain, tmp_path, refused):
         assert "holds broker orders already (key {orders}:state)" in said
         assert "--name" in said
         assert server.ask("DBSIZE") == 1
+    finally:
+        server.end()
+
+
+def test_keys_of_a_broker_that_is_started_on_the_store_during_the_restore_stay(plain, tmp_path, refused, monkeypatch):
+    server = Server(tmp_path / "server")
+    prepare = broker_restore.StagedStore.prepare
+
+    def start_broker(*arguments):  # after the store was checked
+        server.ask("SET", "{orders}:state", "of the new one")
+        return prepare(*arguments)
+
+    monkeypatch.setattr(broker_restore.StagedStore, "prepare", start_broker)
+    try:
+        said = refused(plain, "--redis", f"redis://127.0.0.1:{server.port}")
+        assert "holds broker orders already (key {orders}:state)" in said
+        assert server.ask("KEYS", "*") == [b"{orders}:state"]
     finally:
         server.end()
 
