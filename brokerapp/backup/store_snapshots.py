@@ -116,12 +116,20 @@ def _shards_of(url: str, broker: str) -> list[ShardStore]:
 
 
 def _servers_of(shards: Sequence[ShardStore], broker: str, opened: ExitStack) -> list[_Server]:
-    """Return the servers of the shards: those of a cluster may have several of them."""
+    """Return the servers of the shards: those of a cluster may have several of them.
+
+    Raises BackupRefused for shards in different databases of one server: a restore keeps one database of a snapshot.
+    """
     servers: dict[str, _Server] = {}
     for shard in shards:
         snapshot = ServerSnapshot(shard.url, StoreKeys(broker, shard.number).state)
         opened.callback(snapshot.close)
         server = servers.setdefault(snapshot.facts().run_id, _Server(snapshot, shard.url, broker))
+        if server.snapshot.database != snapshot.database:
+            raise BackupRefused(
+                f"shards {server.shards[0]} and {shard.number} are in different databases of one server, which cannot "
+                "be backed up: drain one of them, and add a shard on a server of its own"
+            )
         server.shards.append(shard.number)
     return list(servers.values())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from contextlib import contextmanager
@@ -110,6 +111,19 @@ def test_each_shard_needs_an_empty_store(tmp_path, capsys):
         assert "holds broker sharded already" in capsys.readouterr().err
         assert not (tmp_path / "data").exists()
         assert original["a"].run.is_alive
+
+
+def test_shards_in_different_databases_of_one_server_are_refused_and_named(tmp_path, capsys):
+    server = Server(tmp_path / "server")
+    try:
+        url = f"redis://127.0.0.1:{server.port}"
+        server.ask("HSET", "{orders}:state", "seq", 1)
+        server.ask("HSET", "{orders}:shards", "1", json.dumps({"url": f"{url}/1", "state": "serving"}))
+        assert backup(tmp_path / "file", "--redis", f"{url}/0", "--name", "orders") == 1
+        assert "shards 0 and 1 are in different databases of one server" in capsys.readouterr().err
+        assert not (tmp_path / "file").exists()
+    finally:
+        server.end()
 
 
 def test_a_store_that_writes_a_file_in_the_background_is_waited_for(tmp_path, capsys):
