@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from brokerapp.backup.container import BLOCK_BYTES, BackupReader, BackupWriter
 from brokerapp.errors import BackupRefused
-from console.ops.database_settings import databases
+from console.ops.database_settings import parse_database
 
 #: Parts of a backup, by the engine of the database.
 SQLITE, POSTGRESQL = "database.sqlite3", "database.pgdump"
@@ -25,7 +25,7 @@ MAX_SAID = 500
 
 def add_database(writer: BackupWriter, url: str) -> int:
     """Add a consistent copy of the database; return how many bytes it has. Raises BackupRefused, OSError."""
-    settings = databases(url)["default"]
+    settings = parse_database(url)
     if settings["ENGINE"].endswith("sqlite3"):
         return _add_sqlite(writer, Path(settings["NAME"]))
     if settings["ENGINE"].endswith("postgresql"):
@@ -72,7 +72,7 @@ def _add_postgresql(writer: BackupWriter, settings: dict[str, object]) -> int:
 
 def check_database(reader: BackupReader, url: str) -> None:
     """Raise BackupRefused for a target into which the database of a backup cannot be restored."""
-    settings = databases(url)["default"]
+    settings = parse_database(url)
     is_sqlite = settings["ENGINE"].endswith("sqlite3")
     if reader.has(SQLITE) and not is_sqlite:
         raise BackupRefused("the backup holds a SQLite database: restore it without DATABASE_URL")
@@ -86,7 +86,7 @@ def check_database(reader: BackupReader, url: str) -> None:
 
 def restore_database(reader: BackupReader, url: str, data: Path, work: Path) -> None:
     """Restore the database: a file of the data folder into `work`, which takes its place. Raises BackupRefused."""
-    settings = databases(url)["default"]
+    settings = parse_database(url)
     if reader.has(SQLITE):
         path = Path(settings["NAME"])
         inside = path.is_relative_to(data)

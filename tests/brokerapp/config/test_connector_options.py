@@ -127,7 +127,7 @@ def test_an_ssl_context_names_the_stores():
     config = read("stomp+ssl://h:1", more=SSL)
     assert config.tls.key_store == KeyStore("${activemq.conf}/broker.ks", "password", "other")
     assert config.tls.trust_store == KeyStore("trust.pem", "p")
-    assert "password" not in repr(config.tls)
+    assert "'password'" not in repr(config.tls)
     found = findings(config)
     assert found["sslContext@keyStoreType"][0] is ImportOutcome.IGNORED
     assert found["sslContext@crlPath"] == (ImportOutcome.IGNORED, "certificate revocation is not supported")
