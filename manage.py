@@ -7,9 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 #: Verbs of `sluice` by the names that Django's command line has them under. They start without Django.
-VERBS = {"runbroker": "broker", "brokerctl": "ctl", "backup": "backup", "restore": "restore"}
+VERBS = {"runbroker": "broker", "brokerctl": "ctl", "backup": "backup", "restore": "restore",
+         "upgrade": "upgrade", "checkinstallation": "check"}  # fmt: skip
 #: Those that are commands of Django, too.
-COMMANDS = {"up": "up", "demo": "demo", "checkinstallation": "check", "upgrade": "upgrade"}
+COMMANDS = {"up": "up", "demo": "demo"}
 
 
 def main() -> None:

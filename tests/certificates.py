@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import ssl
 from pathlib import Path
 
 from cryptography import x509
@@ -91,3 +92,20 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+def shake_hands(server: ssl.SSLContext, authority: Authority, client=None) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Let a client that trusts the authority shake hands with a server, in memory; return both ends."""
+    context = ssl.create_default_context(cafile=authority.pem)
+    if client is not None:
+        context.load_cert_chain(client.pem)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = context.wrap_bio(to_client, to_server, server_hostname="localhost")
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (ours, theirs):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return ours, theirs

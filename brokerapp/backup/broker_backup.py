@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from brokerapp.backup.encryption import PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.store_snapshots import take_snapshots
 from brokerapp.errors import BackupRefused
-from brokerapp.store.server.embedded import EmbeddedStore, is_answering
+from brokerapp.store.server.embedded import open_store
 from brokerapp.version import VERSION
 
 #: Adds parts to a backup; returns sentences about what was left out, and facts for the manifest by part.
@@ -56,10 +55,13 @@ def write_backup(
 
     Raises BackupRefused, StoreUnavailable.
     """
+    if source.store is not None and not source.store.is_dir():
+        raise BackupRefused(f"no store found in {source.store}")
+    opened = open_store(source.url or None, source.store or Path(), may_be_in_use=True)
     began = time.monotonic()
     key = PassphraseKey.create(passphrase) if passphrase else None
     try:
-        with BackupWriter(path, key) as writer, _store_of(source) as url:
+        with BackupWriter(path, key) as writer, opened as url:
             taken = take_snapshots(url, source.broker, writer, report)
             if taken.pause_ms:
                 report(f"writes to the stores were held for {taken.pause_ms:.0f} ms")
@@ -80,17 +82,3 @@ def write_backup(
     for each in left_out:
         report(f"left out: {each}")
     return BackupResult(path, path.stat().st_size, time.monotonic() - began, taken.pause_ms, found)
-
-
-@contextmanager
-def _store_of(source: BackupSource) -> Iterator[str]:
-    """Yield the URL of the store; an embedded one that is not running is started meanwhile."""
-    if source.store is None:
-        yield source.url
-    elif is_answering(source.store):
-        yield (source.store / "store.url").read_text()
-    elif not source.store.is_dir():
-        raise BackupRefused(f"no store found in {source.store}")
-    else:
-        with EmbeddedStore(source.store) as store:
-            yield store.url

@@ -21,10 +21,12 @@ from brokerapp.backup.data_folder_mark import write_mark
 from brokerapp.backup.key_copy import copy_keys, pattern
 from brokerapp.backup.manifest import StoreEntry
 from brokerapp.backup.staged_store import KEYS_AT_ONCE, StagedStore, batches, prefix_of
-from brokerapp.errors import BackupRefused, StoreUnavailable
+from brokerapp.errors import BackupRefused, ConfigurationRefused, StoreUnavailable
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.pools import blocking_client
+from brokerapp.store.memory_limits import check_eviction
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
+from brokerapp.store.server.server_status import evicts_messages
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.process_lock import make_private_directory
 from brokerapp.system.store_address import without_password
@@ -131,12 +133,24 @@ def _check_urls(reader: BackupReader, target: RestoreTarget) -> None:
         raise BackupRefused(f"broker {found.broker} has {len(shards)} shards: name an empty store for each: {options}")
     for number, url in _external(target).items():
         with _client(url, target.broker, number) as client:
+            _check_eviction(client, url)
             _check_empty(client, target.broker, number, url)
 
 
 def _external(target: RestoreTarget) -> dict[int, str]:
     """Return the URLs of the stores that are not in the data folder, by shard."""
     return {**({0: target.url} if target.url else {}), **target.shard_urls}
+
+
+def _check_eviction(client: redis.Redis, url: str) -> None:
+    """Raise BackupRefused for a server that would delete messages when its memory is full."""
+    try:
+        facts = client.info("memory")
+        check_eviction(int(facts.get("maxmemory", 0)), evicts_messages(facts))
+    except ConfigurationRefused as error:
+        raise BackupRefused(f"{without_password(url)}: {error}") from error
+    except (redis.RedisError, OSError) as error:
+        raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
 
 
 def _check_empty(client: redis.Redis, broker: str, number: int, url: str) -> None:

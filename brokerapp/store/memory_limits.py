@@ -22,15 +22,20 @@ FULL = 0.97
 WATCHED = 0.5
 
 
+def check_eviction(limit: int, evicts: bool) -> None:
+    """Raise ConfigurationRefused for a server that deletes messages when its memory, if limited, is full."""
+    if limit and evicts:
+        raise ConfigurationRefused(
+            "the store's server evicts keys when its memory is full: set its maxmemory-policy to noeviction"
+        )
+
+
 def store_limit(wanted: int, memory: Mapping[str, Any]) -> int:
     """Return the bytes of messages the store may hold: those wanted (0: not set), within what the server can hold.
 
     Raises ConfigurationRefused for a server that would forget messages to make room.
     """
-    if memory["limit"] and memory["evicts"]:
-        raise ConfigurationRefused(
-            "the store's server evicts keys when its memory is full: set its maxmemory-policy to noeviction"
-        )
+    check_eviction(memory["limit"], memory["evicts"])
     machine, server = memory["machine"], memory["limit"]
     bounds = (wanted or machine * DEFAULT_SHARE, machine * LARGEST_SHARE, server * SHARE_OF_SERVER)
     limit = min([int(each) for each in bounds if each], default=0)

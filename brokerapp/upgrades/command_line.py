@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from brokerapp.store.server.embedded import open_store
 from brokerapp.system.data_directory import DataDirectory
-from brokerapp.upgrades.run import Upgrade, UpgradeFailed, add_options, exit_code, open_store, say
+from brokerapp.upgrades.run import Upgrade, UpgradeFailed, add_options, exit_code, say
 from brokerapp.upgrades.store import store_state
 
 

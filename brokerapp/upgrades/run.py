@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brokerapp.errors import BrokerError
-from brokerapp.store.server.embedded import EmbeddedStore, is_answering
 from brokerapp.system.process_lock import DirectoryInUse, lock_directory, make_private_directory
 from brokerapp.upgrades.journal import UpgradeJournal, UpgradeRecord
 from brokerapp.upgrades.plan import PartState, all_steps, describe
@@ -115,7 +114,10 @@ class Upgrade:
 def _is_confirmed() -> bool:
     if not sys.stdin.isatty():
         return False
-    return input("Upgrade now? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input("Upgrade now? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        return False
 
 
 def _now() -> str:
@@ -133,21 +135,6 @@ def stopped_installation(data: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextmanager
-def open_store(url: str | None, folder: Path, *, may_be_in_use: bool) -> Iterator[str]:
-    """Yield the URL of a store; the embedded one of the folder (`url` None) is started for it.
-
-    `may_be_in_use`: use the embedded one as it is if it is running; raises StoreUnavailable for that otherwise.
-    """
-    if url is not None:
-        yield url
-    elif may_be_in_use and is_answering(folder):
-        yield (folder / "store.url").read_text()
-    else:
-        with EmbeddedStore(folder) as store:
-            yield store.url
 
 
 def say(line: str) -> None:

@@ -18,6 +18,7 @@ from console.api.common.operations import operation
 from console.backups import backup_changes
 from console.backups.forms import MAX_KEPT, BackupScheduleForm
 from console.backups.records.models import BackupRun, BackupSchedule
+from console.broker.restored_copy import is_copy
 
 router = Router(tags=["backups"])
 
@@ -57,7 +58,12 @@ class BackupScheduleOut(Schema):
     zone: str
     keep: int
     with_archive: bool
-    due: datetime | None = Field(description="Time of the next backup")
+    due: datetime | None = Field(description="Time of the next backup; none for a copy, which makes none by itself")
+
+    @staticmethod
+    def resolve_due(schedule: BackupSchedule) -> datetime | None:
+        """Return when the next backup is made."""
+        return None if is_copy() else schedule.due
 
 
 class BackupScheduleIn(RequestBody):
@@ -96,8 +102,14 @@ def change_backup_schedule(request: HttpRequest, wanted: BackupScheduleIn) -> An
     form = BackupScheduleForm({**wanted.model_dump(exclude={"with_archive"}), "rhythm": rhythm,
                                **({"with_archive": "on"} if wanted.with_archive else {})})  # fmt: skip
     if not form.is_valid():
-        raise RequestRefused("; ".join(f"{name}: {' '.join(map(str, why))}" for name, why in form.errors.items()))
+        raise RequestRefused("; ".join(_refusal(name, why) for name, why in form.errors.items()))
     return backup_changes.save_schedule(request, form)
+
+
+def _refusal(field: str, reasons: list[str]) -> str:
+    """Return why a field is refused. What is wrong with cron or zone, of which the form's is made, names itself."""
+    said = " ".join(map(str, reasons))
+    return said if field == "rhythm" else f"{field}: {said}"
 
 
 @operation(router, "GET", "/{int:backup_id}", Permission.BACKUP, response=BackupOut)

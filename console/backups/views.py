@@ -18,6 +18,7 @@ from console.backups import backup_changes
 from console.backups.backup_runs import timing_of
 from console.backups.forms import MAX_KEPT, BackupScheduleForm
 from console.backups.records.models import BackupRun, BackupSchedule, backup_folder
+from console.broker.restored_copy import is_copy
 from console.topology.refusals import sentence_of
 
 
@@ -35,7 +36,7 @@ def _context() -> dict[str, Any]:
         "runs": runs, "schedule": schedule, "timing": timing_of(schedule),
         "folder": backup_folder(), "disk": _is_same_disk(),
         "encryption": _encryption(), "is_running": any(each.state == BackupRun.State.RUNNING for each in runs),
-        "variable": VARIABLE, "file_variable": FILE_VARIABLE,
+        "is_copy": is_copy(), "variable": VARIABLE, "file_variable": FILE_VARIABLE,
     }  # fmt: skip
 
 

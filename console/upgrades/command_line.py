@@ -10,11 +10,12 @@ from pathlib import Path
 
 import django
 
+from brokerapp.store.server.embedded import open_store
 from brokerapp.system.environment import Environment
 from brokerapp.upgrades.command_line import run_backup
 from brokerapp.upgrades.command_line import upgrade as upgrade_broker
 from brokerapp.upgrades.plan import PartState
-from brokerapp.upgrades.run import Upgrade, add_options, exit_code, open_store, say, stopped_installation
+from brokerapp.upgrades.run import Upgrade, add_options, exit_code, say, stopped_installation
 from brokerapp.upgrades.store import store_state
 
 

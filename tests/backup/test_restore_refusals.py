@@ -142,6 +142,16 @@ def test_keys_of_a_broker_that_is_started_on_the_store_during_the_restore_stay(p
         server.end()
 
 
+def test_a_store_that_would_delete_messages_is_refused(plain, tmp_path, refused):
+    server = Server(tmp_path / "server")
+    try:
+        server.ask("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru")
+        assert "set its maxmemory-policy to noeviction" in refused(plain, "--redis", f"redis://127.0.0.1:{server.port}")
+        assert server.ask("DBSIZE") == 0
+    finally:
+        server.end()
+
+
 def test_a_store_that_does_not_answer_is_named(plain, refused):
     assert "redis://127.0.0.1:9: " in refused(plain, "--redis", "redis://127.0.0.1:9")
 

@@ -56,7 +56,7 @@ def test_manage_py_alone_lists_the_commands_of_sluice_before_those_of_django():
     said = subprocess.run([sys.executable, PROJECT / "manage.py"], capture_output=True, text=True, timeout=120).stdout
     own, _, all_commands = said.partition("All commands, with Django's:")
     assert [line.split()[0] for line in own.splitlines() if line.startswith("  ")] == [
-        "up", "demo", "checkinstallation", "upgrade", "runbroker", "brokerctl", "backup", "restore",
+        "up", "demo", "runbroker", "brokerctl", "backup", "restore", "upgrade", "checkinstallation",
     ]  # fmt: skip
     assert "    migrate\n" in all_commands
 

@@ -155,6 +155,22 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(data, monkeypatch
     assert [read_format(each.folder) for each in archives(data)] == [1, 1]
 
 
+class Terminal(io.StringIO):
+    """What somebody enters at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("entered", ["", "no\n"], ids=["Ctrl-D", "no"])
+def test_what_is_not_yes_at_the_terminal_changes_nothing(data, monkeypatch, entered):
+    monkeypatch.setattr("sys.stdin", Terminal(entered))
+    upgrade = InProcess(data)
+    with pytest.raises(UpgradeFailed, match="not confirmed, and nothing was changed"):
+        upgrade.run()
+    assert upgrade.backups == []
+
+
 def test_an_installation_that_runs_is_not_upgraded(data):
     lock = lock_directory(data)
     try:

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -271,3 +273,18 @@ if __name__ == "__main__":
         exec_server(Path(sys.argv[1]))
     except StoreUnavailable as error:
         sys.exit(f"error: {error}")
+
+
+@contextmanager
+def open_store(url: str | None, folder: Path, *, may_be_in_use: bool) -> Iterator[str]:
+    """Yield the URL of a store; the embedded one of the folder (`url` None) is started for it.
+
+    `may_be_in_use`: use the embedded one as it is if it is running; raises StoreUnavailable for that otherwise.
+    """
+    if url is not None:
+        yield url
+    elif may_be_in_use and is_answering(folder):
+        yield (folder / "store.url").read_text()
+    else:
+        with EmbeddedStore(folder) as store:
+            yield store.url

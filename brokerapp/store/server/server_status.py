@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,11 @@ class AppendOnlyFileSize:
     file: int
     held: int
     is_rewritten: bool
+
+
+def evicts_messages(facts: Mapping[str, Any]) -> bool:
+    """Return whether a server deletes keys that never expire when its memory is full, by what INFO says."""
+    return str(facts.get("maxmemory_policy", "")).startswith("allkeys")
 
 
 class ServerStatus(StorePart):
@@ -40,7 +46,7 @@ class ServerStatus(StorePart):
             "used": int(facts.get("used_memory", 0)),
             "limit": int(facts.get("maxmemory", 0)),
             "machine": int(facts.get("total_system_memory", 0)),
-            "evicts": facts.get("maxmemory_policy", "").startswith("allkeys"),
+            "evicts": evicts_messages(facts),
             "fsync": fsync if on else "off",
             "replicas": int(facts.get("connected_slaves", 0)),
         }

@@ -105,7 +105,10 @@ def welcome(environment, password: str | None) -> str:
     metrics = f"{scheme}://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/"
     if environment.console_tls:
         metrics += ", also by http://"
-    secret = f"password {password} (stored in {kept})" if password else f"password in {kept}"
+    if password:
+        secret = f"password {password} (stored in {kept})"
+    else:  # who changed it deletes the file, and a restore without secrets brings none
+        secret = f"password in {kept}" if kept.exists() else "with its password"
     return f"""
   Sluice is ready.
 

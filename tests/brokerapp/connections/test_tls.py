@@ -9,7 +9,7 @@ import pytest
 from brokerapp.connections.tls import server_context
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import ENVIRONMENT_SETTINGS, ClientAuth, KeyStore, TlsOptions, TlsStores
-from tests.certificates import PASSWORD, Authority
+from tests.certificates import PASSWORD, Authority, shake_hands
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +24,7 @@ def broker(authority):
 
 def hands_shaken(server: ssl.SSLContext, authority, client=None) -> str:
     """Shake hands with such a server, in memory: the version of TLS that is spoken then."""
-    context = ssl.create_default_context(cafile=authority.pem)
-    if client is not None:
-        context.load_cert_chain(client.pem)
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = context.wrap_bio(to_client, to_server, server_hostname="localhost")
-    theirs = server.wrap_bio(to_server, to_client, server_side=True)
-    for _ in range(4):
-        for side in (ours, theirs):
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
+    ours, theirs = shake_hands(server, authority, client)
     theirs.write(b"hello")
     assert ours.read() == b"hello"
     return ours.version()

@@ -13,7 +13,7 @@ from brokerapp.connections import tls_renewal
 from brokerapp.connections.tls_renewal import ClientContexts, ServerContext, keep_renewed
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import ClientAuth, KeyStore, TlsOptions, TlsStores
-from tests.certificates import PASSWORD, Authority
+from tests.certificates import PASSWORD, Authority, shake_hands
 
 
 @pytest.fixture(scope="module")
@@ -23,19 +23,7 @@ def authority(tmp_path_factory):
 
 def shown(server: ssl.SSLContext, authority, client=None) -> bytes:
     """The certificate that a client of such a server is shown, in memory."""
-    context = ssl.create_default_context(cafile=authority.pem)
-    if client is not None:
-        context.load_cert_chain(client.pem)
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = context.wrap_bio(to_client, to_server, server_hostname="localhost")
-    theirs = server.wrap_bio(to_server, to_client, server_side=True)
-    for _ in range(4):
-        for side in (ours, theirs):
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-    return ours.getpeercert(binary_form=True)
+    return shake_hands(server, authority, client)[0].getpeercert(binary_form=True)
 
 
 class Certbot:
