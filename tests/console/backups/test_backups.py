@@ -219,7 +219,7 @@ def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, 
     shown = page(admin)
     assert "Copy of broker <strong>orders</strong>" in shown
     assert "on\n    mars, backup of 2026-11-28 10:00:00 UTC" in shown
-    assert ": off, as this installation is a copy" in shown
+    assert "(off, as this installation is a copy)" in shown
     assert admin.get("/api/v1/backups/schedule").json()["due"] is None
 
 
