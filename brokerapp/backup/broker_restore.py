@@ -22,7 +22,7 @@ from brokerapp.backup.key_copy import copy_keys, pattern
 from brokerapp.backup.manifest import StoreEntry
 from brokerapp.backup.staged_store import KEYS_AT_ONCE, StagedStore, batches, prefix_of
 from brokerapp.errors import BackupRefused, ConfigurationRefused, StoreUnavailable
-from brokerapp.store.client.failures import store_failure
+from brokerapp.store.client.failures import failure_reason, store_failure
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.store.memory_limits import check_eviction
@@ -98,7 +98,7 @@ def restore_backup(
             _finish_marks(copied, target, mark)
             _move_up(work, target.data)
     except redis.RedisError as error:
-        raise StoreUnavailable(f"a store failed during the restore: {error or type(error).__name__}") from error
+        raise StoreUnavailable(f"a store failed during the restore: {failure_reason(error)}") from error
     except OSError as error:
         raise BackupRefused(f"the backup cannot be restored to {target.data}: {error.strerror or error}") from error
     return sentences

@@ -20,7 +20,7 @@ from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.store_address import check_store_url, without_password
 
-FAILED, USAGE = 1, 2
+FAILED = 1
 #: What a restored broker does in its role.
 _IS_NOW = {None: "acts as the original, which must not run", RestoredRole.COPY: "is a copy beside the original"}
 _FILE_HELP = "file with the passphrase (default: SLUICE_BACKUP_PASSPHRASE, SLUICE_BACKUP_PASSPHRASE_FILE, or asked for)"
@@ -217,7 +217,8 @@ def make_restore(
         )  # fmt: skip
         left_out = [each for each in reader.manifest.left_out if console is None or not each.startswith(console.told)]
         _say_restored(target, reader.manifest, [*(f"the backup lacks {each}" for each in left_out), *sentences])
-    start = f"SLUICE_DATA={data}" if console else f"--data {data}"
+    quoted = shlex.quote(str(data))
+    start = f"SLUICE_DATA={quoted}" if console else f"--data {quoted}"
     if decided:
         say(f"It {_IS_NOW[role]}. Next: start it with {start}")
         return

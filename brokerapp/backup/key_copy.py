@@ -13,6 +13,7 @@ import redis
 
 from brokerapp.backup.staged_store import KEYS_AT_ONCE, batches
 from brokerapp.errors import BackupRefused, StoreUnavailable
+from brokerapp.store.client.failures import failure_reason
 
 #: Elements of a key, and bytes of them, that are written in one call.
 ELEMENTS_AT_ONCE, BYTES_AT_ONCE = 1_000, 4 * 1024 * 1024
@@ -35,7 +36,7 @@ def copy_keys(source: Client, target: Client, prefix: bytes) -> int:
     except redis.ResponseError as error:
         raise BackupRefused(f"the target store refused a command: {error}") from error
     except (redis.RedisError, OSError) as error:
-        raise StoreUnavailable(f"the target store failed: {str(error).rstrip('.') or type(error).__name__}") from error
+        raise StoreUnavailable(f"the target store failed: {failure_reason(error)}") from error
     return count
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from brokerapp.backup import command_line
 from brokerapp.backup.command_line import backup_parser, check_restore, reporting, restore_parser, role_of, say
@@ -64,5 +65,5 @@ def _restore(options: argparse.Namespace, program: str) -> None:
         command_line.say_decision(name, role, data=environment.data, url=url)
         return
     console = restored_parts(environment, options.name)
-    named = f" --name {options.name}" if options.name else ""
+    named = f" --name {shlex.quote(options.name)}" if options.name else ""
     command_line.make_restore(options, environment.data, url, decided, role, f"{program} %s{named}", console)

@@ -147,7 +147,7 @@ def test_a_short_passphrase_is_refused(original, tmp_path, capsys):
     assert "the passphrase must have at least 12 characters" in capsys.readouterr().err
 
 
-def test_a_short_passphrase_is_refused_at_the_prompt_before_it_is_asked_for_again(tmp_path, capsys, monkeypatch):
+def test_a_short_passphrase_is_refused_at_the_prompt_before_it_is_asked_for_again(monkeypatch):
     asked = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or "short")

@@ -90,7 +90,7 @@ def test_a_store_that_does_not_answer_fails_once_and_its_password_is_not_shown(s
     reading = measure_store(url, BROKER, 0)
     [failure] = store.judge_reachable(reading)
     assert failure.level is Level.FAILURE
-    assert "does not answer: Error 111" in failure.text
+    assert "does not answer: connection refused" in failure.text
     assert "secret" not in failure.text
     assert found(store.judge_memory, reading) == (Level.SKIPPED, "The store does not answer.")
 

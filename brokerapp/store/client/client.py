@@ -18,7 +18,6 @@ from brokerapp.errors import (
     Fenced,
     StoreRolledBack,
     StoreUnavailable,
-    StoreUnreachable,
 )
 from brokerapp.store.client.connection import (
     DirectConnection,
@@ -212,8 +211,7 @@ def translate_error(
         if str(error).startswith("FENCED"):
             return rolled_back or Fenced(str(error))
         return StoreUnavailable(f"{command}: {error}")
-    found = store_failure(error, url)
-    return found if isinstance(found, StoreUnreachable) else StoreUnavailable(str(error) or type(error).__name__)
+    return store_failure(error, url)
 
 
 def pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -13,9 +13,14 @@ from brokerapp.system.store_address import without_password
 def store_failure(error: Exception, url: str) -> StoreUnavailable:
     """Return an error of the driver as one of ours, which names the store and the reason."""
     shown = f"the store at {without_password(url)}"
-    if reason := _connection_failure(error):
-        return StoreUnreachable(f"{shown} does not answer: {reason}")
-    return StoreUnavailable(f"{shown}: {str(error).rstrip('.') or type(error).__name__}")
+    if _connection_failure(error):
+        return StoreUnreachable(f"{shown} does not answer: {failure_reason(error)}")
+    return StoreUnavailable(f"{shown}: {failure_reason(error)}")
+
+
+def failure_reason(error: Exception) -> str:
+    """Return why a store could not be asked, as the last part of a sentence."""
+    return _connection_failure(error) or str(error).rstrip(".") or type(error).__name__
 
 
 def _connection_failure(error: Exception) -> str:

@@ -28,6 +28,7 @@ from redis.crc import key_slot
 from redis.exceptions import AskError, ClusterDownError, TryAgainError
 from redis.retry import Retry
 
+from brokerapp.store.client.failures import failure_reason
 from brokerapp.system.store_address import HostPort, StoreAddress
 
 logger = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class PrimaryFinder:
             with redis.Redis.from_url(self._address.url_of(server), **_LIMITS) as client:
                 role = client.execute_command("ROLE")
         except (redis.RedisError, OSError) as error:
-            return f"{server[0]}:{server[1]}: {error}"
+            return f"{server[0]}:{server[1]}: {failure_reason(error)}"
         if role[0] in (b"master", "master"):
             return PrimaryClaim(server, len(role[2]))
         return f"{server[0]}:{server[1]}: is a replica"
@@ -134,7 +135,7 @@ class PrimaryFinder:
             with redis.Redis.from_url(address.sentinel_url(sentinel), **_LIMITS) as client:
                 found = client.sentinel_master(address.service, return_responses=True)
         except (redis.RedisError, OSError) as error:
-            return f"Sentinel {sentinel[0]}:{sentinel[1]}: {error}"
+            return f"Sentinel {sentinel[0]}:{sentinel[1]}: {failure_reason(error)}"
         return PrimaryClaim((found["ip"], int(found["port"])), int(found["config-epoch"]))
 
     def _ask_cluster(self, member: HostPort) -> PrimaryClaim | str:
@@ -145,7 +146,7 @@ class PrimaryFinder:
                 ranges = client.execute_command("CLUSTER", "SLOTS")
                 about = client.execute_command("CLUSTER", "INFO")
         except (redis.RedisError, OSError) as error:
-            return f"{name}: {error}"
+            return f"{name}: {failure_reason(error)}"
         for first, last, (host, port, *_), *_replicas in ranges:
             if first <= self._slot <= last:
                 epoch = _EPOCH.search(about)

@@ -10,6 +10,7 @@ from typing import Any
 import redis
 
 from brokerapp.errors import BrokerError
+from brokerapp.store.client.failures import failure_reason
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.system.store_address import without_password
 
@@ -50,7 +51,7 @@ def probe_server(url: str, key: str, commands: Sequence[Sequence[str]] = ()) -> 
         finally:
             client.close()
     except (redis.RedisError, OSError, BrokerError) as error:
-        return ServerFacts(shown, str(error) or type(error).__name__)
+        return ServerFacts(shown, failure_reason(error))
 
 
 def _facts(client: Any, shown: str, commands: Sequence[Sequence[str]]) -> ServerFacts:

@@ -5,6 +5,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from analytics.whatif.answer_encoding import AnswerEncoding
+from analytics.whatif.conditions import SelectorCondition
 from brokerapp.model.jms.form import JMS_HEADER
 from brokerapp.model.selector_prefixes import CONVERT
 from brokerapp.selectors import Selector, compile_selector, parse_number
@@ -124,3 +126,14 @@ def test_300_alternatives_are_planned(spark):
 def test_divisions_within_divisions_are_planned(spark):
     selector = compile_selector("n / (" * 15 + "2" + ")" * 15 + " > 0")
     assert values(recorded(spark, [{"n": "3"}, {"n": "0"}]), [selector]) == [[True], [None]]
+
+
+def test_a_what_if_looks_each_property_up_once_for_a_message_whatever_the_number_of_conditions(spark, capsys):
+    from analytics.transforms.schemas import EVENTS
+    from analytics.transforms.whatif import classes
+
+    asked = [SelectorCondition(f"n > {number} AND region = 'r{number}'") for number in range(10)]
+    frame = classes(spark.createDataFrame([], EVENTS), AnswerEncoding.of({"queue://orders": asked}), 60)
+    frame.explain()
+    plan = capsys.readouterr().out
+    assert (plan.count("element_at(pn"), plan.count("element_at(ps")) == (1, 2), plan  # of `n`; of `n` and `region`
