@@ -12,11 +12,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.data_folder_mark import write_mark
+from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from console.alerts import evaluation
 from console.alerts.delivery import alert_delivery
@@ -189,20 +191,57 @@ def test_a_backup_without_a_passphrase_is_said_to_lack_secrets(folder, admin, mo
     assert any(each.startswith("secrets, as the backup is not encrypted: ") for each in run.left_out)
 
 
-def test_a_backup_whose_worker_ended_has_failed_and_one_of_another_data_folder_is_forgotten(folder):
+def lost_after_a_look(now: datetime | None = None, **fields) -> str | None:
+    """Return why a backup with these fields is lost, if it is; None for one that is forgotten."""
+    BackupRun.objects.all().delete()
+    fields = {"host": socket.gethostname(), "data_folder": data_folder_id(), "pid": os.getpid()} | fields
+    run = BackupRun.objects.create(**fields)
+    backup_runs.fail_lost(now or timezone.now())
+    found = BackupRun.objects.filter(pk=run.pk).first()
+    return found.reason if found else None
+
+
+def test_a_backup_is_lost_when_its_process_has_ended_or_is_silent_on_whichever_host(folder, settings):
     dead = os.fork()
     if not dead:
         os._exit(0)
     os.waitpid(dead, 0)
-    here = {"host": socket.gethostname(), "data_folder": data_folder_id()}
-    lost = BackupRun.objects.create(pid=dead, **here)
-    alive = BackupRun.objects.create(pid=os.getpid(), **here)
-    restored = BackupRun.objects.create(pid=dead, host=here["host"], data_folder=1)
-    assert backup_runs.fail_lost(timezone.now()) == 1
-    lost.refresh_from_db()
-    assert (lost.state, lost.reason) == (State.FAILED, "Its worker process ended before it was done.")
-    assert BackupRun.objects.get(state=State.RUNNING) == alive
-    assert not BackupRun.objects.filter(pk=restored.pk).exists()
+    now = timezone.now()
+    assert lost_after_a_look() == ""
+    assert lost_after_a_look(pid=dead) == "Its worker process ended before it was done."
+    other = {"host": "mars", "data_folder": 1, "pid": dead}
+    assert lost_after_a_look(**other) == "", "its process is not of this host"
+    assert lost_after_a_look(now + timedelta(hours=3), heartbeat=now + timedelta(hours=3), **other) == ""
+    assert lost_after_a_look(now + timedelta(minutes=11), heartbeat=now, **other) == (
+        "Nothing was heard of its worker process on mars for 10 minutes."
+    )
+    assert lost_after_a_look(now + timedelta(minutes=61), pid=None, host="") == "No worker took it in time."
+    (settings.SLUICE.data / "configuration.env").touch()
+    assert lost_after_a_look() == ""
+    BackupRun.objects.update(created=now - timedelta(minutes=5), data_folder=1)
+    assert backup_runs.fail_lost(now) == 0
+    assert not BackupRun.objects.exists(), "it was running elsewhere when this database was backed up"
+
+
+def test_the_database_lets_one_backup_run_at_a_time(folder):
+    first = backup_runs.start("ada", with_archive=False)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        BackupRun.objects.create()
+    with pytest.raises(RequestRefused, match="A backup is already running. Wait until it is done."):
+        backup_runs.start("ada", with_archive=False)
+    BackupRun.objects.filter(pk=first.pk).update(created=timezone.now() - timedelta(hours=2))
+    assert backup_runs.start("ada", with_archive=False).state == State.RUNNING, "the first one was lost"
+
+
+def test_what_a_killed_backup_left_is_removed_by_the_next_one(folder):
+    folder.mkdir()
+    left = ".orders-20261128T020000Z.backup.1f"
+    (folder / left).mkdir()
+    (folder / left / "part").touch()
+    for name in (f"{left}.tmp", "orders-20261128T020000Z.backup", ".mine.tmp"):
+        (folder / name).touch()
+    run = backed_up()
+    assert {each.name for each in folder.iterdir()} == {run.file.name, "orders-20261128T020000Z.backup", ".mine.tmp"}
 
 
 def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, admin, settings):
