@@ -174,7 +174,7 @@ def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, setting
     evaluation.evaluate(mirror().current(), timezone.now().timestamp())
     firing = AlertFiring.objects.get()
     assert firing.state == AlertFiring.State.FIRING
-    assert firing.sentence == "broker: number of failed backups is 1 backup, above 0"
+    assert firing.sentence == "broker: number of failed backups is 1, above 0"
 
     settings.SLUICE = replace(settings.SLUICE, backup_folder=folder)
     backed_up()

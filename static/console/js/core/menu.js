@@ -1,4 +1,5 @@
-// The menu, folded to icons or not. Loaded before the page is drawn, so that what was folded is so from the first moment.
+// The menu, folded to icons or not, with the entry of this page in sight. Loaded before the page is drawn, so that what
+// was folded is so from the first moment.
 
 const FOLDED = "sluice.folded";
 
@@ -8,7 +9,10 @@ function fold(isFolded) {
 }
 
 fold(localStorage.getItem(FOLDED) === "1");
-document.addEventListener("DOMContentLoaded", () => fold(document.body.classList.contains("folded")));
+document.addEventListener("DOMContentLoaded", () => {
+  fold(document.body.classList.contains("folded"));
+  document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+});
 document.addEventListener("click", (event) => {
   if (!event.target.closest("[data-fold]")) return;
   const isFolded = !document.body.classList.contains("folded");
