@@ -64,9 +64,10 @@ def start_due(now: datetime) -> BackupRun | None:
     # The condition keeps two processes apart that look at the same moment.
     if not BackupSchedule.objects.filter(pk=schedule.pk, due=schedule.due).update(due=decided.next) or not decided.run:
         return None
-    if BackupRun.objects.filter(state=State.RUNNING).exists():
+    try:
+        return start("", schedule.with_archive)
+    except RequestRefused:  # one is running
         return None
-    return start("", schedule.with_archive)
 
 
 def start(asked_by: str, with_archive: bool) -> BackupRun:

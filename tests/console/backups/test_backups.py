@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -28,6 +29,7 @@ from console.backups import backup_runs, command_line
 from console.backups.records.models import BackupRun, BackupSchedule, data_folder_id
 from console.broker import restored_copy
 from console.broker.mirror import mirror
+from console.ui.downloads import FileDownload
 
 State = BackupRun.State
 PASSPHRASE = "correct horse battery"
@@ -67,17 +69,20 @@ def backed_up() -> BackupRun:
 def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, settings):
     assert "No backups" in page(admin)
     started = admin.post(reverse("start-backup"), follow=True).content.decode()
-    assert "Backup started." in started
-    assert "Waiting for a worker" in started
-    assert 'hx-trigger="every 2s"' in started
+    [run] = BackupRun.objects.all()
+    assert "Backup running. Waiting for a worker" in started
+    assert f'hx-get="/backups/?run={run.pk}" hx-trigger="every 2s"' in started
+    assert not run.with_archive
     assert "A backup is already running. Wait until it is done." in (
         admin.post(reverse("start-backup"), follow=True).content.decode()
     )
-    [run] = BackupRun.objects.all()
     assert backup_runs.make(run.pk) == State.DONE
     assert backup_runs.make(run.pk) == "nothing to do"
     run.refresh_from_db()
+    assert "Backup completed in" in admin.get(f"/backups/?run={run.pk}").content.decode()
     shown = page(admin)
+    assert "Backup completed" not in shown, "the end of a backup is news to who waited for it"
+    assert f"sluice restore {run.file} --replace" in shown
     assert run.file.name in shown
     assert "Not encrypted" not in shown
     assert 'hx-trigger="every 2s"' not in shown
@@ -97,6 +102,29 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     assert admin.get(reverse("download-backup", args=[run.pk])).status_code == 404
     told = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
     assert told == ["start backup", "start backup", "download backup", "delete backup"]
+
+
+def test_a_user_chooses_whether_recorded_traffic_is_included(folder, admin):
+    BackupSchedule.objects.create(pk=1, with_archive=True)
+    assert 'name="with_archive" checked' in page(admin)
+    admin.post(reverse("start-backup"), {"with_archive": "on"})
+    assert BackupRun.objects.get().with_archive
+
+
+def test_a_large_file_is_sent_as_it_is_read(tmp_path):
+    path = tmp_path / "large"
+    path.write_bytes(bytes(3 * FileDownload.block_size))
+
+    async def first_block() -> tuple[int, int]:
+        file = path.open("rb")
+        with closing(FileDownload(file)) as sent:
+            async for block in sent:
+                return len(block), file.tell()
+        raise AssertionError("nothing was sent")
+
+    size, read = asyncio.run(first_block())
+    assert size == FileDownload.block_size
+    assert read < 3 * FileDownload.block_size
 
 
 def test_programs_list_and_start_backups_and_change_their_schedule(folder, admin):
@@ -121,6 +149,7 @@ def test_the_first_schedule_comes_with_an_alert_rule(folder, admin):
     fields = {"rhythm": "daily", "time": "02:30", "zone": "UTC", "keep": "5"}
     shown = admin.post(reverse("backup-schedule"), fields, follow=True).content.decode()
     assert "Every day at 02:30, UTC" in shown
+    assert "Failed backups" not in admin.get(reverse("backup-schedule")).content.decode(), "the rule is there"
     assert "5 backups" in shown
     [rule] = AlertRule.objects.all()
     assert (rule.name, rule.metric, rule.is_on) == ("Failed backups", "failed-backups", True)
@@ -187,7 +216,7 @@ def test_a_backup_without_a_passphrase_is_said_to_lack_secrets(folder, admin, mo
     monkeypatch.delenv("SLUICE_BACKUP_PASSPHRASE")
     run = backed_up()
     assert not run.is_encrypted
-    assert "Not encrypted: secrets are left out" in page(admin)
+    assert "Backups are not encrypted." in page(admin)
     assert any(each.startswith("secrets, as the backup is not encrypted: ") for each in run.left_out)
 
 
@@ -227,7 +256,7 @@ def test_the_database_lets_one_backup_run_at_a_time(folder):
     first = backup_runs.start("ada", with_archive=False)
     with pytest.raises(IntegrityError), transaction.atomic():
         BackupRun.objects.create()
-    with pytest.raises(RequestRefused, match="A backup is already running. Wait until it is done."):
+    with pytest.raises(RequestRefused, match=r"A backup is already running\. Wait until it is done\."):
         backup_runs.start("ada", with_archive=False)
     BackupRun.objects.filter(pk=first.pk).update(created=timezone.now() - timedelta(hours=2))
     assert backup_runs.start("ada", with_archive=False).state == State.RUNNING, "the first one was lost"
