@@ -25,6 +25,7 @@ from console.backups.installation import back_up
 from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id, restored_at
 from console.broker.restored_copy import is_copy
 from console.broker.task_queue import enqueue
+from console.topology.refusals import sentence_of
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ def start(asked_by: str, with_archive: bool) -> BackupRun:
     try:
         enqueue(TASK, run.pk)
     except BrokerError as error:
-        _fail(run, str(error))
+        _fail(run, sentence_of(error))
         raise
     return run
 
@@ -110,11 +111,11 @@ def make(run_id: int) -> str:
         with _heartbeats(run.pk):
             result = back_up(settings.SLUICE, file, passphrase, report, with_archive=run.with_archive)
     except (BrokerError, OSError) as error:
-        _fail(run, str(error))
+        _fail(run, sentence_of(error))
         return State.FAILED
     except Exception:  # ours: all the same there is no backup, and people have to know
         logger.exception("a backup failed")
-        _fail(run, "internal error; details are in the log of the worker")
+        _fail(run, "Internal error. Details are in the log of the worker.")
         return State.FAILED
     run.state, run.finished, run.path, run.step = State.DONE, timezone.now(), str(result.path), ""
     run.bytes, run.pause_ms, run.is_encrypted = result.bytes, result.pause_ms, passphrase is not None

@@ -28,6 +28,7 @@ from brokerapp.backup.container import BackupReader, BackupWriter, PartWriter
 from brokerapp.errors import BackupRefused
 from brokerapp.system.environment import Environment
 from console.backups.database import copy_sqlite
+from console.ui.formatting.number_format import format_bytes
 
 #: Parts of a backup: the list of the archive's files, and the files.
 LIST, FILES = "archive.jsonl", "recorded.tar"
@@ -104,9 +105,9 @@ def add_recorded_traffic(writer: BackupWriter, environment: Environment, with_fi
         if with_files:
             with writer.part(FILES) as part:
                 lacking = _add_files(part, environment, views, writer.path)
-            return [f"recorded traffic: files that the archive has lost: {len(lacking):,}"] if lacking else []
+            return [f"files that the archive has lost: {len(lacking):,}"] if lacking else []
     total = sum(each.bytes for each in files)
-    return [f"recorded traffic: files of the archive: {len(files):,}, bytes: {total:,}"] if files else []
+    return [f"recorded traffic ({len(files):,} files of the archive, {format_bytes(total)})"] if files else []
 
 
 def _read(path: Path) -> bytes | None:

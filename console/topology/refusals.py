@@ -20,7 +20,7 @@ def refusals_shown(request: HttpRequest) -> Iterator[None]:
         messages.error(request, sentence_of(refused))
 
 
-def sentence_of(error: BrokerError) -> str:
+def sentence_of(error: Exception) -> str:
     """Return the text of an error as a sentence."""
     text = str(error).rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."

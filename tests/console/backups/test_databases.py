@@ -267,7 +267,7 @@ def test_files_that_the_archive_lost_are_named_in_the_backup(archive, backup_of)
     next(archive.archive.rglob("*.parquet")).unlink()
     left_out = []
     backup_of(lambda writer: left_out.extend(add_recorded_traffic(writer, archive, with_files=True)))
-    assert left_out == ["recorded traffic: files that the archive has lost: 1"]
+    assert left_out == ["files that the archive has lost: 1"]
 
 
 def _append(environment, number: int, end_at: str = "") -> None:
