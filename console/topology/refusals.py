@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.contrib import messages
 from django.http import HttpRequest
 
-from brokerapp.errors import BrokerError, RequestRefused, StoreUnavailable
+from brokerapp.errors import RequestRefused, StoreUnavailable
 
 
 @contextmanager
