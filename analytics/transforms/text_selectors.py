@@ -39,6 +39,9 @@ from brokerapp.selectors.tree import (
 )
 from brokerapp.selectors.values import DECIMAL_NUMBER, EXACT_DIGITS, ValueType, parse_number
 
+#: The properties of messages by name: a column with a map, or a column for each name that is asked for.
+Properties = Column | Mapping[str, Column]
+
 TEXT, NUMBER, BOOLEAN = ValueType.TEXT, ValueType.NUMBER, ValueType.BOOLEAN
 
 RELATIONS: dict[str, Callable[[Column, Column], Column]] = {
@@ -66,8 +69,8 @@ class NotRecorded(ValueError):
 class TextCompiler:
     """Compiles trees for messages whose headers are text. `known` are headers that are not in the maps."""
 
-    def __init__(self, ps: str, pn: str, known: Mapping[str, Column]) -> None:
-        self.ps, self.pn, self.known = F.col(ps), F.col(pn), known
+    def __init__(self, ps: Properties, pn: Properties, known: Mapping[str, Column]) -> None:
+        self.ps, self.pn, self.known = ps, pn, known
         self.conditions = {
             "REGEX": self.regex, "INLIST": self.in_list, "XPATH": self.xpath, "XQUERY": lambda _: F.lit(False),
         }  # fmt: skip

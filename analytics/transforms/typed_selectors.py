@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from analytics.transforms.text_selectors import (
     RELATIONS,
+    Properties,
     TextCompiler,
     balanced,
     java_replacement,
@@ -60,7 +61,13 @@ class TypedCompiler(TextCompiler):
     """
 
     def __init__(
-        self, ps: str, pn: str, known: Mapping[str, Column], *, types: Mapping[str, PropertyType], convert: bool
+        self,
+        ps: Properties,
+        pn: Properties,
+        known: Mapping[str, Column],
+        *,
+        types: Mapping[str, PropertyType],
+        convert: bool,
     ) -> None:
         super().__init__(ps, pn, known)
         self.types, self.convert = types, convert

@@ -24,7 +24,7 @@ EVENTS, HOURS = 10_000_000, 24
 #: From how many events to how many time is to grow no faster than they do.
 GROWTH = (1_000_000, 50_000_000)
 ROUNDS, WARM_UP = 3, 3
-LIMIT = 4.0  #: times DuckDB's time
+LIMIT = 2.5  #: times DuckDB's time
 FIRST_SECONDS, WARM_SECONDS = 8.0, 1.5
 ARCHIVER, FIRST, GROWS = "archiver", "first", "growth"
 

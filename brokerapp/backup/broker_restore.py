@@ -22,6 +22,7 @@ from brokerapp.backup.key_copy import copy_keys, pattern
 from brokerapp.backup.manifest import StoreEntry
 from brokerapp.backup.staged_store import KEYS_AT_ONCE, StagedStore, batches, prefix_of
 from brokerapp.errors import BackupRefused, ConfigurationRefused, StoreUnavailable
+from brokerapp.store.client.failures import store_failure
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.store.memory_limits import check_eviction
@@ -150,7 +151,7 @@ def _check_eviction(client: redis.Redis, url: str) -> None:
     except ConfigurationRefused as error:
         raise BackupRefused(f"{without_password(url)}: {error}") from error
     except (redis.RedisError, OSError) as error:
-        raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
+        raise store_failure(error, url) from error
 
 
 def _check_empty(client: redis.Redis, broker: str, number: int, url: str) -> None:
@@ -162,7 +163,7 @@ def _check_empty(client: redis.Redis, broker: str, number: int, url: str) -> Non
             return
         key = _first_key(client, broker, number)
     except (redis.RedisError, OSError) as error:
-        raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
+        raise store_failure(error, url) from error
     if key is not None:
         raise BackupRefused(_holds_broker(url, broker, key))
 
@@ -230,7 +231,7 @@ def _copy(
             copied.clients.append((client, number))
         key = _first_key(client, target.broker, number)
     except (redis.RedisError, OSError) as error:
-        raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
+        raise store_failure(error, url) from error
     if not is_claimed:
         raise BackupRefused(f"another restore writes to the store {without_password(url)}: wait for its end")
     if key is not None:  # a broker was started there since the store was checked: its keys stay

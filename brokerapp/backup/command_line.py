@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,24 +13,22 @@ from brokerapp.backup.broker_backup import AddParts, BackupResult, BackupSource,
 from brokerapp.backup.broker_restore import HARMLESS, RestoreParts, RestoreTarget, restore_backup
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.decision import decide
+from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.passphrase import ask_existing, ask_new, check_new, find_passphrase
 from brokerapp.errors import BackupRefused, BrokerError
-from brokerapp.store.restored_mark import HOW_TO_DECIDE, RestoredRole
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.data_directory import DataDirectory
-from brokerapp.system.store_address import check_store_url
+from brokerapp.system.store_address import check_store_url, without_password
 
 FAILED, USAGE = 1, 2
+#: What a restored broker does in its role.
+_IS_NOW = {None: "acts as the original, which must not run", RestoredRole.COPY: "is a copy beside the original"}
 _FILE_HELP = "file with the passphrase (default: SLUICE_BACKUP_PASSPHRASE, SLUICE_BACKUP_PASSPHRASE_FILE, or asked for)"
 
 
 def backup(arguments: list[str], program: str) -> int:
     """Write a backup of a broker; return the exit status."""
-    parser = backup_parser(program)
-    parser.add_argument("--data", type=Path, help="data folder of the broker")
-    parser.add_argument("--redis", metavar="URL", help="store of the broker (default: as the data folder says)")
-    parser.add_argument("--name", help="name of the broker (default: as the data folder says)")
-    parser.add_argument("--config", type=Path, metavar="XML", help="configuration file of the broker, to be included")
-    options = parser.parse_args(arguments)
+    options = backup_parser(program).parse_args(arguments)
     return reporting(lambda: _backup(options))
 
 
@@ -38,6 +37,11 @@ def backup_parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(program, description="Write a backup of a running broker to one file.")
     parser.add_argument("file", type=Path, metavar="FILE", help="the backup; it must not exist yet")
     parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_FILE_HELP)
+    parser.add_argument("--config", type=Path, metavar="XML", help="configuration file of the broker, to be included")
+    of_broker = parser.add_argument_group("broker without a console")
+    of_broker.add_argument("--data", type=Path, metavar="DIR", help="its data folder")
+    of_broker.add_argument("--redis", metavar="URL", help="its store (default: as the data folder says)")
+    of_broker.add_argument("--name", help="its name (default: as the data folder says)")
     return parser
 
 
@@ -60,18 +64,31 @@ def restore_parser(program: str) -> argparse.ArgumentParser:
         "--shard", action="append", default=[], metavar="N=URL", help="empty store for shard N of a broker with several"
     )
     parser.add_argument("--passphrase-file", type=Path, metavar="FILE", help=_FILE_HELP)
+    of_broker = parser.add_argument_group("broker without a console")
+    of_broker.add_argument("--data", type=Path, metavar="DIR", help="its data folder; it must be empty")
+    of_broker.add_argument("--redis", metavar="URL", help="empty store (default: the embedded one in the data folder)")
     return parser
 
 
 def restore(arguments: list[str], program: str) -> int:
     """Restore a broker; return the exit status."""
     parser = restore_parser(program)
-    parser.add_argument("--data", type=Path, required=True, help="data folder of the broker; it must be empty")
-    parser.add_argument("--redis", metavar="URL", help="empty store (default: the embedded one in the data folder)")
     options = parser.parse_args(arguments)
-    if options.file is None and not (options.replace or options.as_copy):
-        parser.error("name the backup, or use --replace or --as-copy for a broker that was restored before")
-    return reporting(lambda: _restore(options))
+    if options.data is None:
+        parser.error("name the data folder of the broker with --data DIR")
+    check_restore(parser, options)
+    return reporting(lambda: _restore(options, program))
+
+
+def check_restore(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End with a usage error where neither a backup nor a role is named, or options of a backup without one."""
+    if options.file is not None:
+        return
+    if not (options.replace or options.as_copy):
+        parser.error("name the backup FILE, or --replace or --as-copy for what was restored before")
+    if options.shard or options.passphrase_file:
+        given = "--shard" if options.shard else "--passphrase-file"
+        parser.error(f"{given} needs the backup FILE")
 
 
 def reporting(do: Callable[[], None]) -> int:
@@ -140,7 +157,7 @@ def make_backup(
 # -- restore
 
 
-def _restore(options: argparse.Namespace) -> None:
+def _restore(options: argparse.Namespace, program: str) -> None:
     decided, role = role_of(options)
     if options.redis:
         check_store_url(options.redis)
@@ -149,14 +166,14 @@ def _restore(options: argparse.Namespace) -> None:
         broker, url = DataDirectory(data).stored_broker()
         say_decision(broker, role, data=data, url=options.redis or url or "")
         return
-    make_restore(options, data, options.redis or "", decided, role)
+    roles = f"{program} %s --data {shlex.quote(str(data))}"
+    make_restore(options, data, options.redis or "", decided, role, roles)
 
 
 def say_decision(broker: str, role: RestoredRole | None, *, data: Path, url: str) -> None:
     """Give a restored broker its role, and print what follows. Raises BackupRefused, StoreUnavailable."""
     mark = decide(broker, role, data=data, url=url)
-    is_now = "acts as the original" if role is None else "is a copy beside the original"
-    say(f"broker {broker}, {mark.origin}, {is_now}: start it, or restart it if it runs")
+    say(f"broker {broker}, {mark.origin}, {_IS_NOW[role]}: start it, or restart it if it runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +184,7 @@ class ConsoleParts:
     secret_files: tuple[str, ...]
     harmless: frozenset[str]
     archived: Callable[[BackupReader], tuple[str, int] | None]
+    told: str  #: how sentences on what the backup lacks begin of which `restore_parts` says what is missing here
 
 
 def make_restore(
@@ -175,9 +193,13 @@ def make_restore(
     url: str,
     decided: bool,
     role: RestoredRole | None,
+    how_to_decide: str,
     console: ConsoleParts | None = None,
 ) -> None:
-    """Restore a backup and print what the operator has to do. Raises BackupRefused, StoreUnavailable."""
+    """Restore a backup and print what the operator has to do. Raises BackupRefused, StoreUnavailable.
+
+    `how_to_decide`: the command that says later what was restored, with `%s` for the option.
+    """
     with BackupReader(options.file) as reader:
         if reader.manifest.encryption is not None:
             reader.unlock(find_passphrase(options.passphrase_file) or ask_existing())
@@ -193,11 +215,28 @@ def make_restore(
             restore_parts=console.restore_parts(reader) if console else None,
             secret_files=console.secret_files if console else (),
         )  # fmt: skip
-        for each in (*reader.manifest.left_out, *sentences):
-            say(f"note: {each}")
-        say(f"restored broker {target.broker} from the backup of {reader.manifest.made} to {data}")
-        if not decided:
-            say(f"it does not start yet: {HOW_TO_DECIDE}")
+        left_out = [each for each in reader.manifest.left_out if console is None or not each.startswith(console.told)]
+        _say_restored(target, reader.manifest, [*(f"the backup lacks {each}" for each in left_out), *sentences])
+    start = f"SLUICE_DATA={data}" if console else f"--data {data}"
+    if decided:
+        say(f"It {_IS_NOW[role]}. Next: start it with {start}")
+        return
+    say("It does not start before you say what it is:")
+    say(f"  {how_to_decide % '--replace'}   if the original no longer runs")
+    say(f"  {how_to_decide % '--as-copy'}   if it does: no network connectors, cluster, notifications")
+    say(f"Then start it with {start}")
+
+
+def _say_restored(target: RestoreTarget, manifest: BackupManifest, remarks: Sequence[str]) -> None:
+    mark = RestoredMark(RestoredRole.UNDECIDED, manifest.broker, manifest.host, manifest.made)
+    say(f"Broker {target.broker} was {mark.origin}.")
+    say(f"  data folder: {target.data}")
+    stores = [without_password(url) for url in (target.url, *target.shard_urls.values()) if url]
+    say(f"  store: {', '.join(stores) if stores else 'embedded, in the data folder'}")
+    if remarks:
+        say("Before you start it:")
+        for each in remarks:
+            say(f"  - {each}")
 
 
 def _shard_urls(options: Sequence[str]) -> dict[int, str]:

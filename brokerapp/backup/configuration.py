@@ -111,16 +111,16 @@ def restore_configuration(reader: BackupReader, folder: Path, secret_files: Iter
         path = folder / "restored-secrets" / name.removesuffix(_REFERS_TO_FILE).lower()
         path.parent.mkdir(mode=0o700, exist_ok=True)
         _write_private(path, content)
-        sentences.append(f"the secret of {name} is in the folder restored-secrets: move it where {name} says")
+        sentences.append(f"{path.relative_to(folder)} is the secret of {name}: move it to the file that {name} names")
     if lines := {**variables, **secrets["variables"]}:
         text = "".join(f"{name}={_quoted(value)}\n" for name, value in sorted(lines.items()))
         _write_private(folder / RESTORED_VARIABLES, text)
         sentences.append(
-            f"{len(lines)} variables of the environment are in {RESTORED_VARIABLES}: compare, and use them"
+            f"{RESTORED_VARIABLES} has the {len(lines)} environment variables of the original: set those that hold here"
         )
     if reader.has(CONFIG_FILE):
         reader.extract(CONFIG_FILE, folder / CONFIG_FILE)
-        sentences.append(f"the configuration of the broker is in {CONFIG_FILE}: use it with --config")
+        sentences.append(f"{CONFIG_FILE} is the configuration file of the original: start the broker with it")
     return sentences
 
 

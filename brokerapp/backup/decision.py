@@ -9,12 +9,12 @@ from pathlib import Path
 import redis
 
 from brokerapp.backup.data_folder_mark import read_mark, write_mark
-from brokerapp.errors import BackupRefused, StoreUnavailable
+from brokerapp.errors import BackupRefused
+from brokerapp.store.client.failures import store_failure
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.store.server.embedded import EmbeddedStore, is_answering
-from brokerapp.system.store_address import without_password
 
 ANSWER_SECONDS = 10.0
 
@@ -35,7 +35,9 @@ def decide(broker: str, role: RestoredRole | None, *, data: Path | None = None, 
             found = client.get(keys.restored)
             mark = RestoredMark.from_json(found) if found else read_mark(data) if data is not None else None
             if mark is None:
-                raise BackupRefused(f"broker {broker} was not restored from a backup, or acts as the original already")
+                raise BackupRefused(
+                    f"nothing to decide: broker {broker} was not restored, or replaced the original already"
+                )
             if mark.role is RestoredRole.INCOMPLETE:
                 raise BackupRefused(mark.refusal)
             if role is None:
@@ -43,7 +45,7 @@ def decide(broker: str, role: RestoredRole | None, *, data: Path | None = None, 
             else:
                 client.set(keys.restored, replace(mark, role=role).to_json())
         except (redis.RedisError, OSError) as error:
-            raise StoreUnavailable(f"{without_password(url)}: {error or type(error).__name__}") from error
+            raise store_failure(error, url) from error
     if data is not None and data.is_dir():
         write_mark(data, None if role is None else replace(mark, role=role))
     return mark
@@ -54,5 +56,5 @@ def _embedded_url(folder: Path, opened: ExitStack) -> str:
     if is_answering(folder):
         return (folder / "store.url").read_text()
     if not folder.is_dir():
-        raise BackupRefused(f"no store found in {folder}")
+        raise BackupRefused(f"no broker was restored to {folder.parent}: name the backup to restore")
     return opened.enter_context(EmbeddedStore(folder)).url

@@ -35,7 +35,7 @@ def copy_keys(source: Client, target: Client, prefix: bytes) -> int:
     except redis.ResponseError as error:
         raise BackupRefused(f"the target store refused a command: {error}") from error
     except (redis.RedisError, OSError) as error:
-        raise StoreUnavailable(f"the target store failed: {error or type(error).__name__}") from error
+        raise StoreUnavailable(f"the target store failed: {str(error).rstrip('.') or type(error).__name__}") from error
     return count
 
 

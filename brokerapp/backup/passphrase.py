@@ -45,12 +45,16 @@ def check_new(passphrase: str) -> str:
 
 
 def ask_new() -> str | None:
-    """Ask for the passphrase of a new backup twice; None without a terminal, or where nothing was entered."""
+    """Ask for the passphrase of a new backup twice; None without a terminal, or where nothing was entered.
+
+    Raises BackupRefused.
+    """
     if not sys.stdin.isatty():
         return None
     entered = getpass.getpass("Passphrase (empty: without secrets, not encrypted): ")
     if not entered:
         return None
+    check_new(entered)
     if getpass.getpass("Passphrase again: ") != entered:
         raise BackupRefused("the two passphrases differ")
     return entered

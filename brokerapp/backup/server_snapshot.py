@@ -22,6 +22,7 @@ from typing import Any
 import redis
 
 from brokerapp.errors import BackupRefused, StoreUnavailable
+from brokerapp.store.client.failures import store_failure
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.system.store_address import without_password
 
@@ -236,4 +237,4 @@ class ServerSnapshot:
             self._delay = ""
 
     def _failure(self, error: Exception) -> StoreUnavailable:
-        return StoreUnavailable(f"{self._name}: {error or type(error).__name__}")
+        return store_failure(error, self._name)

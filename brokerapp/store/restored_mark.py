@@ -9,7 +9,9 @@ from enum import StrEnum
 from brokerapp.store.client.client import StorePart
 
 #: How an operator says which of the two a restored broker is.
-HOW_TO_DECIDE = "run `restore --replace` if the original no longer runs, or `restore --as-copy` if it does"
+HOW_TO_DECIDE = (
+    "run `sluice restore --replace` if the original no longer runs, or `sluice restore --as-copy` if it does"
+)
 
 
 class RestoredRole(StrEnum):

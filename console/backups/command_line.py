@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from brokerapp.backup import command_line
-from brokerapp.backup.command_line import backup_parser, reporting, restore_parser, role_of, say
+from brokerapp.backup.command_line import backup_parser, check_restore, reporting, restore_parser, role_of, say
 from brokerapp.errors import BackupRefused
 from brokerapp.system.environment import Environment
 from console.backups.installation import console_parts, restored_parts, source_of
@@ -24,7 +23,6 @@ def backup(arguments: list[str], program: str) -> int:
         "With --data DIR, or --redis URL --name NAME: of a broker without a console."
     )
     parser.add_argument("--with-archive", action="store_true", help="include recorded traffic and results of analyses")
-    parser.add_argument("--config", type=Path, metavar="XML", help="a configuration file to be included")
     options = parser.parse_args(arguments)
     return reporting(lambda: _backup(options))
 
@@ -39,9 +37,8 @@ def restore(arguments: list[str], program: str) -> int:
         "which must be empty, or say what a restored installation is. With --data DIR: a broker without a console."
     )
     options = parser.parse_args(arguments)
-    if options.file is None and not (options.replace or options.as_copy):
-        parser.error("name the backup, or use --replace or --as-copy for an installation that was restored before")
-    return reporting(lambda: _restore(options))
+    check_restore(parser, options)
+    return reporting(lambda: _restore(options, program))
 
 
 def _is_of_broker(arguments: list[str]) -> bool:
@@ -58,7 +55,7 @@ def _backup(options: argparse.Namespace) -> None:
     command_line.make_backup(source_of(environment, options.config), options.file, options.passphrase_file, parts)
 
 
-def _restore(options: argparse.Namespace) -> None:
+def _restore(options: argparse.Namespace, program: str) -> None:
     environment = Environment.read()
     decided, role = role_of(options)
     url = "" if environment.owns_store else environment.redis_url
@@ -67,4 +64,5 @@ def _restore(options: argparse.Namespace) -> None:
         command_line.say_decision(name, role, data=environment.data, url=url)
         return
     console = restored_parts(environment, options.name)
-    command_line.make_restore(options, environment.data, url, decided, role, console)
+    named = f" --name {options.name}" if options.name else ""
+    command_line.make_restore(options, environment.data, url, decided, role, f"{program} %s{named}", console)

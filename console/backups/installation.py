@@ -79,4 +79,4 @@ def restored_parts(environment: Environment, name: str | None) -> ConsoleParts:
     )
     # A key that a command just made is of no worth without a database; an archive may have been copied before.
     harmless = HARMLESS | {SECRET_FILES[0], environment.archive.name, f"{environment.archive.name}.work"}
-    return ConsoleParts(parts, SECRET_FILES, harmless, archived)
+    return ConsoleParts(parts, SECRET_FILES, harmless, archived, told="recorded traffic")

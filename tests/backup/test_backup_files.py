@@ -16,6 +16,7 @@ from brokerapp.backup.configuration import SECRETS, configured, is_secret, resto
 from brokerapp.backup.container import BackupReader, BackupWriter
 from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
+from brokerapp.backup.passphrase import ask_new
 from brokerapp.errors import BackupRefused, ConfigurationRefused
 from brokerapp.system.environment import Environment
 from tests.backup.restored_broker import PASSPHRASE, backup
@@ -144,6 +145,22 @@ def test_a_short_passphrase_is_refused(original, tmp_path, capsys):
     (tmp_path / "short").write_text("short\n")
     assert backup(tmp_path / "file", "--data", original.data, "--passphrase-file", tmp_path / "short") == 1
     assert "the passphrase must have at least 12 characters" in capsys.readouterr().err
+
+
+def test_a_short_passphrase_is_refused_at_the_prompt_before_it_is_asked_for_again(tmp_path, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or "short")
+    with pytest.raises(BackupRefused, match="at least 12 characters"):
+        ask_new()
+    assert len(asked) == 1
+
+
+def test_a_store_that_does_not_answer_is_named_with_the_reason(tmp_path, capsys):
+    assert backup(tmp_path / "file", "--redis", "redis://:hidden@127.0.0.1:1/0", "--name", "orders") == 1
+    assert capsys.readouterr().err == (
+        "error: the store at redis://***@127.0.0.1:1/0 does not answer: connection refused\n"
+    )
 
 
 LIMITED = """

@@ -31,6 +31,21 @@ def refused(tmp_path, capsys):
     return refused
 
 
+def test_a_role_without_a_backup_takes_no_options_of_a_backup(tmp_path, capsys):
+    for options, said in (
+        ((), "name the backup FILE, or --replace or --as-copy for what was restored before"),
+        (("--replace", "--shard", "1=redis://x"), "--shard needs the backup FILE"),
+    ):
+        with pytest.raises(SystemExit):
+            restore("--data", tmp_path, *options)
+        assert said in capsys.readouterr().err
+
+
+def test_a_folder_without_a_broker_has_no_role_to_choose(tmp_path, capsys):
+    assert restore("--data", tmp_path, "--as-copy") == 1
+    assert "no broker was started with --data" in capsys.readouterr().err
+
+
 def changed(file, copy, change):
     data = bytearray(file.read_bytes())
     change(data)
@@ -153,7 +168,9 @@ def test_a_store_that_would_delete_messages_is_refused(plain, tmp_path, refused)
 
 
 def test_a_store_that_does_not_answer_is_named(plain, refused):
-    assert "redis://127.0.0.1:9: " in refused(plain, "--redis", "redis://127.0.0.1:9")
+    assert "the store at redis://127.0.0.1:9 does not answer: connection refused" in refused(
+        plain, "--redis", "redis://127.0.0.1:9"
+    )
 
 
 def test_a_shard_that_the_backup_does_not_have_is_refused(plain, refused):

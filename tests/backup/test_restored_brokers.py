@@ -152,12 +152,14 @@ def test_the_original_and_its_clients_do_not_notice_a_backup(broker_in, servers,
 
 def test_a_restored_broker_starts_when_it_is_said_what_it_is(plain, broker_in, tmp_path, capsys):
     assert restore(plain, "--data", tmp_path / "restored") == 0
-    assert "it does not start yet: run `restore --replace`" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"  data folder: {tmp_path / 'restored'}\n  store: embedded, in the data folder\n" in said
+    assert f"It does not start before you say what it is:\n  sluice restore --replace --data {tmp_path}" in said
     restored = broker_in("restored")
     refusal = restored.refusal()
     assert "this broker was restored from the backup of 20" in refusal
     assert "of broker orders on " in refusal
-    assert "run `restore --replace` if the original no longer runs" in refusal
+    assert "run `sluice restore --replace` if the original no longer runs" in refusal
 
     assert restore("--data", restored.data, "--replace") == 0
     assert not (restored.data / "restored.json").exists()
@@ -165,7 +167,7 @@ def test_a_restored_broker_starts_when_it_is_said_what_it_is(plain, broker_in, t
     assert restored.bodies("orders") == [f"order {number}" for number in range(50)]
     restored.end()
     assert restore("--data", restored.data, "--as-copy") == 1
-    assert "was not restored from a backup, or acts as the original already" in capsys.readouterr().err
+    assert "nothing to decide: broker orders was not restored, or replaced the original" in capsys.readouterr().err
 
 
 CONNECTOR = """<networkConnectors>

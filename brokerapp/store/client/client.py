@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as ConnectionFailed
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from brokerapp.errors import (
@@ -29,12 +27,13 @@ from brokerapp.store.client.connection import (
     keepalive_options,
 )
 from brokerapp.store.client.continuity import FORMATS, Continuity
+from brokerapp.store.client.failures import store_failure
 from brokerapp.store.client.handshake import Handshake, RefusedConnection
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.library import LIBRARY, PREFIX, is_missing
 from brokerapp.store.client.primary import NOT_PRIMARY, primary_finder
 from brokerapp.system.formats import SupportedFormats
-from brokerapp.system.store_address import StoreAddress, without_password
+from brokerapp.system.store_address import StoreAddress
 
 #: Seconds to wait until connections are closed that are given up: one with a server that stands still may never be.
 DISCONNECT_SECONDS = 1.0
@@ -213,10 +212,8 @@ def translate_error(
         if str(error).startswith("FENCED"):
             return rolled_back or Fenced(str(error))
         return StoreUnavailable(f"{command}: {error}")
-    if isinstance(error, ConnectionFailed) and isinstance(cause := error.__context__, OSError) and cause.errno:
-        reason = os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or str(cause)  # negative: no such host
-        return StoreUnreachable(f"the store at {without_password(url)} does not answer: {reason.lower()}")
-    return StoreUnavailable(str(error) or type(error).__name__)
+    found = store_failure(error, url)
+    return found if isinstance(found, StoreUnreachable) else StoreUnavailable(str(error) or type(error).__name__)
 
 
 def pairs(reply: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -303,12 +303,14 @@ def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role
     data.mkdir()
     (data / "secret-key").write_text("a key that a command made")
     assert command_line.restore([str(run.file)], "manage.py restore") == 0
-    assert "it does not start yet" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "  manage.py restore --replace   if the original no longer runs\n" in said
+    assert f"Then start it with SLUICE_DATA={data}\n" in said
     assert (data / "secret-key").read_text() == "the key"
     with closing(sqlite3.connect(data / "console.sqlite3")) as database:
         assert database.execute("SELECT answer FROM one").fetchall() == [(42,)]
     settings.SLUICE = replace(settings.SLUICE, data=data)
-    with pytest.raises(CommandError, match="run `restore --replace` if the original no longer runs"):
+    with pytest.raises(CommandError, match="run `sluice restore --replace` if the original no longer runs"):
         call_command("up")
     assert command_line.restore(["--as-copy"], "manage.py restore") == 0
     assert json.loads((data / "restored.json").read_text())["role"] == "copy"
