@@ -44,6 +44,9 @@ from analytics.archive.stream_ids import START, position_of
 from brokerapp.system import atomic_files
 from brokerapp.tracing.schema import VERSION
 
+#: The file with the time up to which all events are archived.
+AS_OF = "_as_of"
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCommit:
@@ -98,7 +101,7 @@ class BrokerArchive:
     def fresh_until_us(self) -> int | None:
         """Return the time before which all events are archived, microseconds since the epoch; None for no archive."""
         try:
-            return int((self.folder / "_as_of").read_text())
+            return int((self.folder / AS_OF).read_text())
         except (FileNotFoundError, ValueError):
             return None
 
@@ -113,9 +116,9 @@ class BrokerArchive:
     def write_freshness(self, us: int) -> None:
         """Write the time up to which all events are archived. Not synced, as it is written every few seconds."""
         atomic_files.make_folder(self.folder)
-        staged = self.folder / "._as_of.tmp"
+        staged = self.folder / f".{AS_OF}.tmp"
         staged.write_text(str(us))
-        staged.rename(self.folder / "_as_of")
+        staged.rename(self.folder / AS_OF)
 
     def recover(self) -> ArchiveCommit:
         """Finish a committed append, delete the files of an uncommitted one, and return the commit record.
@@ -171,14 +174,19 @@ class BrokerArchive:
 
     def is_published(self, commit: ArchiveCommit) -> bool:
         """Return whether all files of a commit have their final names."""
-        return not any(self._staged(path).exists() for path in commit.files)
+        return not any(self.staged(path).exists() for path in commit.files)
+
+    def staged(self, path: str) -> Path:
+        """Return where a file is, by its path in the broker's folder, until it gets its final name."""
+        final = self.folder / path
+        return final.with_name(f".{final.stem}.tmp")
 
     @property
     def _record(self) -> Path:
         return self.folder / "_commit.json"
 
     def _stage(self, path: str, events: pa.Table) -> None:
-        staged = self._staged(path)
+        staged = self.staged(path)
         atomic_files.make_folder(staged.parent)
         pq.write_table(events, staged, **COMPRESSION)
         atomic_files.sync(staged)
@@ -187,7 +195,7 @@ class BrokerArchive:
     def _publish(self, commit: ArchiveCommit) -> None:
         """Give the files of a commit their final names, as far as they do not have them yet."""
         for path in commit.files:
-            staged, final = self._staged(path), self.folder / path
+            staged, final = self.staged(path), self.folder / path
             if staged.exists():
                 staged.rename(final)
                 atomic_files.sync(final.parent)
@@ -199,10 +207,6 @@ class BrokerArchive:
             if (self.folder / hour).is_dir():
                 names = [Path(path).name for path in commit.files if Path(path).parent == hour]
                 manifest.list_files(self.folder / hour, names)
-
-    def _staged(self, path: str) -> Path:
-        final = self.folder / path
-        return final.with_name(f".{final.stem}.tmp")
 
 
 def _by_hour(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -139,7 +139,12 @@ def write(hour: Path, entries: Iterable[ManifestEntry]) -> None:
     """Replace the manifest of an hour atomically."""
     path = path_of(hour)
     atomic_files.make_folder(path.parent)
-    atomic_files.replace(path, b"".join(map(_line, entries)))
+    atomic_files.replace(path, content_of(entries))
+
+
+def content_of(entries: Iterable[ManifestEntry]) -> bytes:
+    """Return the content of a manifest with these entries."""
+    return b"".join(map(_line, entries))
 
 
 def remove(hour: Path) -> None:

@@ -33,7 +33,7 @@ def port_uses(environment: Environment) -> list[PortUse]:
         (environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
         (environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT"),
         *((port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
-        (environment.monitor_port, "monitors", "SLUICE_MONITOR_PORT"),
+        (environment.monitor_port, "monitoring", "SLUICE_MONITOR_PORT"),
         (environment.spark_port if _starts_spark(environment) else None, "Spark", "SLUICE_SPARK_PORT"),
     ]
     return [PortUse(port, use, variable, environment.bind) for port, use, variable in found if port is not None]

@@ -10,7 +10,7 @@ from typing import Any
 from brokerapp.checks.results import CheckResult, Finding, Level, exit_code, summary
 
 WIDTH = 110
-_MARKS = {Level.OK: "ok", Level.WARNING: "WARNING", Level.FAILURE: "FAILURE", Level.SKIPPED: "skipped"}
+_MARKS = {Level.OK: "OK", Level.WARNING: "WARNING", Level.FAILURE: "FAILURE", Level.SKIPPED: "skipped"}
 _INDENT = " " * 32
 
 

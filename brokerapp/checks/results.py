@@ -94,13 +94,13 @@ def exit_code(results: Sequence[CheckResult]) -> int:
 
 
 def summary(results: Sequence[CheckResult]) -> str:
-    """Return how many findings there are of each level, as in `2 failures, 1 warning, 20 ok, 3 skipped`."""
+    """Return how many findings there are of each level, as in `2 failures, 1 warning, 20 OK, 3 skipped`."""
     counts = Counter(each.level for result in results for each in result.findings)
     failures, warnings = counts[Level.FAILURE], counts[Level.WARNING]
     parts = [
         f"{failures} failure{'s' * (failures != 1)}",
         f"{warnings} warning{'s' * (warnings != 1)}",
-        f"{counts[Level.OK]} ok",
+        f"{counts[Level.OK]} OK",
     ]
     if counts[Level.SKIPPED]:
         parts.append(f"{counts[Level.SKIPPED]} skipped")

@@ -19,6 +19,7 @@ from console.alerts.backtest_service import replay_rule
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.alerts.evaluation import rule_of
 from console.alerts.forms import RuleForm
+from console.alerts.metrics import AlertMetric
 from console.api.common.inputs import RequestBody
 from console.api.common.operations import operation
 from console.api.common.paging import Page, PageQuery, page_of
@@ -32,7 +33,7 @@ class RuleIn(RequestBody):
     """A condition and its recipients."""
 
     name: str
-    metric: str
+    metric: AlertMetric
     pattern: str = Field(">", description="Destinations; ignored for metrics of the broker")
     below: bool = False
     threshold: float

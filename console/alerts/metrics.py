@@ -186,10 +186,12 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         kinds=_BOTH,
     ),
     AlertMetric.CONSUMERS: MetricDescription(
-        "Consumers", "consumers", "Consumers, including online durable subscriptions", kinds=_BOTH
+        "Consumers", "consumers", "Consumers, including online durable subscriptions", kinds=_BOTH,
+        noun="number of consumers",
     ),
     AlertMetric.PRODUCERS: MetricDescription(
-        "Producers", "producers", "Open connections that sent messages here", kinds=_BOTH, has_history=False
+        "Producers", "producers", "Open connections that sent messages here", kinds=_BOTH,
+        noun="number of producers", has_history=False,
     ),
     AlertMetric.IN_FLIGHT: MetricDescription(
         "In flight",
@@ -223,7 +225,9 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
     AlertMetric.DISK: MetricDescription(
         "Disk", "%", "Used share of the file system of the embedded store", WHOLE, noun="used share of the store's disk"
     ),
-    AlertMetric.CONNECTIONS: MetricDescription("Connections", "connections", "Open STOMP connections", WHOLE),
+    AlertMetric.CONNECTIONS: MetricDescription(
+        "Connections", "connections", "Open STOMP connections", WHOLE, noun="number of connections"
+    ),
     AlertMetric.HELD_BACK: MetricDescription(
         "Blocked connections", "connections", "Connections blocked by flow control", WHOLE,
         noun="number of blocked connections",
@@ -277,6 +281,14 @@ def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:
     for metric, meaning in DESCRIPTIONS.items():
         groups.setdefault(meaning.group, []).append((metric, meaning))
     return list(groups.items())
+
+
+def figure(metric: AlertMetric, value: float) -> str:
+    """Format a value after the metric's phrase, which may name what is counted: `number of nodes above 2`."""
+    description = DESCRIPTIONS[metric]
+    if description.unit in COUNTED and description.phrase.startswith("number of "):
+        return number_format.format_integer(round(value))
+    return amount(metric, value)
 
 
 def amount(metric: AlertMetric, value: float) -> str:

@@ -13,7 +13,7 @@ from brokerapp.model.destination import ANY_REST, Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from console.access.roles import Scope
-from console.alerts.metrics import COUNTED, DESCRIPTIONS, AlertMetric, MetricDescription, amount
+from console.alerts.metrics import COUNTED, DESCRIPTIONS, AlertMetric, MetricDescription, amount, figure
 from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, MetricReadings, of_broker
 from console.broker.snapshot import BrokerSnapshot
 from console.objectives.targets import Target
@@ -81,7 +81,7 @@ class AlertCondition:
         of = "" if description.of_broker else f" of {self._which}"
         sense = "below" if self.below else "above"
         held = f" for {number_format.format_duration(self.hold)}" if self.hold else ""
-        return f"{description.phrase}{of} {sense} {amount(self.metric, self.threshold)}{held}"
+        return f"{description.phrase}{of} {sense} {figure(self.metric, self.threshold)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def sentence(rule: AlertCondition, subject: str, value: float, hour: TrafficHour
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)
     if rule.description.unit in COUNTED:
         limit = limit.partition(" ")[0]
-    return f"{short_name(subject)}: {rule.description.phrase} is {amount(rule.metric, value)}, {sense} {limit}"
+    return f"{short_name(subject)}: {rule.description.phrase} is {figure(rule.metric, value)}, {sense} {limit}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import FileResponse, Http404, HttpRequest
+from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from console.audit.models import AuditEntry
 from console.backups import backup_runs
 from console.backups.forms import BackupScheduleForm
 from console.backups.records.models import BackupRun, BackupSchedule
+from console.ui.downloads import FileDownload
 
 #: The alert rule that comes with the first schedule.
 RULE_NAME, RULE_METRIC = "Failed backups", "failed-backups"
@@ -48,12 +49,12 @@ def remove(request: HttpRequest, run: BackupRun) -> None:
         backup_runs.remove(run)
 
 
-def download(request: HttpRequest, run: BackupRun) -> FileResponse:
+def download(request: HttpRequest, run: BackupRun) -> FileDownload:
     """Return the file of a backup, and record that it is read. Raises Http404 where it is missing."""
     if not run.has_file:
         raise Http404(f"The file {run.file.name} of this backup was moved or deleted.")
     trail.record(request, "download backup", run.file.name, AuditEntry.Outcome.DONE)
-    return FileResponse(run.file.open("rb"), as_attachment=True, filename=run.file.name)
+    return FileDownload(run.file.open("rb"), as_attachment=True, filename=run.file.name)
 
 
 def save_schedule(request: HttpRequest, form: BackupScheduleForm) -> BackupSchedule:
@@ -65,11 +66,16 @@ def save_schedule(request: HttpRequest, form: BackupScheduleForm) -> BackupSched
         backup_runs.set_due(schedule, timezone.now())
         schedule.save()
         change.after = audit_fields(schedule)
-        if schedule.cron and not AlertRule.objects.filter(metric=RULE_METRIC).exists():
+        if schedule.cron and needs_rule():
             AlertRule.objects.create(
                 name=RULE_NAME, metric=RULE_METRIC, threshold=0, pattern=">", author=request.user.get_username()
             )
     return schedule
+
+
+def needs_rule() -> bool:
+    """Return whether a schedule comes with an alert rule, as there is none yet about backups."""
+    return not AlertRule.objects.filter(metric=RULE_METRIC).exists()
 
 
 def audit_fields(schedule: BackupSchedule) -> dict[str, Any]:

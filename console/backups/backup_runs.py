@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shutil
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.utils import timezone
 
 from brokerapp.backup.passphrase import check_new, find_passphrase
@@ -17,19 +22,25 @@ from brokerapp.errors import BackupRefused, BrokerError, RequestRefused
 from brokerapp.system.process_lock import make_private_directory
 from console.analyses.reports.schedule import MissedRunPolicy, ReportSchedule, plan
 from console.backups.installation import back_up
-from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id
+from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id, restored_at
 from console.broker.restored_copy import is_copy
 from console.broker.task_queue import enqueue
+from console.topology.refusals import sentence_of
 
 logger = logging.getLogger(__name__)
 
 TASK = "console.back_up"
 State = BackupRun.State
-#: How long a backup may take, and wait for a worker.
-LONGEST, WAITING = timedelta(hours=6), timedelta(hours=1)
+#: How long a backup may wait for a worker.
+WAITING = timedelta(hours=1)
+#: Seconds between two signs of life of the process that makes a backup, and for how long they may fail to come: a
+#: database that is migrated or restarted does not take them for minutes.
+HEARTBEAT_SECONDS, SILENCE = 30.0, timedelta(minutes=10)
 #: Failed backups that the list keeps.
 KEPT_FAILURES = 20
 SUFFIX = ".backup"
+#: Temporary files and folders of backups that this module named: a dot, the name of the file, and more.
+_TEMPORARY = re.compile(rf"\..+-\d{{8}}T\d{{6}}Z{re.escape(SUFFIX)}\..+")
 
 
 def timing_of(schedule: BackupSchedule) -> ReportSchedule | None:
@@ -54,23 +65,26 @@ def start_due(now: datetime) -> BackupRun | None:
     # The condition keeps two processes apart that look at the same moment.
     if not BackupSchedule.objects.filter(pk=schedule.pk, due=schedule.due).update(due=decided.next) or not decided.run:
         return None
-    if BackupRun.objects.filter(state=State.RUNNING).exists():
+    try:
+        return start("", schedule.with_archive)
+    except RequestRefused:  # one is running
         return None
-    return start("", schedule.with_archive)
 
 
 def start(asked_by: str, with_archive: bool) -> BackupRun:
     """Have a worker make a backup. Raises RequestRefused while one is being made."""
-    with transaction.atomic():
-        if BackupRun.objects.select_for_update().filter(state=State.RUNNING).exists():
-            raise RequestRefused("A backup is already running. Wait until it is done.")
-        run = BackupRun.objects.create(
-            asked_by=asked_by, with_archive=with_archive, step="Waiting for a worker", data_folder=data_folder_id()
-        )
+    fail_lost(timezone.now())
+    try:
+        with transaction.atomic():
+            run = BackupRun.objects.create(
+                asked_by=asked_by, with_archive=with_archive, step="Waiting for a worker", data_folder=data_folder_id()
+            )
+    except IntegrityError:  # another one is running, or was started at this moment
+        raise RequestRefused("A backup is already running. Wait until it is done.") from None
     try:
         enqueue(TASK, run.pk)
     except BrokerError as error:
-        _fail(run, str(error))
+        _fail(run, sentence_of(error))
         raise
     return run
 
@@ -78,7 +92,8 @@ def start(asked_by: str, with_archive: bool) -> BackupRun:
 def make(run_id: int) -> str:
     """Make a backup that was started; return its state."""
     claimed = BackupRun.objects.filter(pk=run_id, state=State.RUNNING, pid=None)
-    if not claimed.update(pid=os.getpid(), host=socket.gethostname(), step="Started"):
+    mine = {"pid": os.getpid(), "host": socket.gethostname(), "heartbeat": timezone.now()}
+    if not claimed.update(**mine, data_folder=data_folder_id(), step="Started"):
         return "nothing to do"
     run = BackupRun.objects.get(pk=run_id)
 
@@ -88,17 +103,19 @@ def make(run_id: int) -> str:
     try:
         folder = backup_folder()
         make_private_directory(folder)
+        remove_temporary_files(folder)
         passphrase = find_passphrase()
         if passphrase is not None:
             check_new(passphrase)
         file = folder / file_name(settings.SLUICE.broker_name, run.created)
-        result = back_up(settings.SLUICE, file, passphrase, report, with_archive=run.with_archive)
+        with _heartbeats(run.pk):
+            result = back_up(settings.SLUICE, file, passphrase, report, with_archive=run.with_archive)
     except (BrokerError, OSError) as error:
-        _fail(run, str(error))
+        _fail(run, sentence_of(error))
         return State.FAILED
     except Exception:  # ours: all the same there is no backup, and people have to know
         logger.exception("a backup failed")
-        _fail(run, "internal error; details are in the log of the worker")
+        _fail(run, "Internal error. Details are in the log of the worker.")
         return State.FAILED
     run.state, run.finished, run.path, run.step = State.DONE, timezone.now(), str(result.path), ""
     run.bytes, run.pause_ms, run.is_encrypted = result.bytes, result.pause_ms, passphrase is not None
@@ -120,29 +137,86 @@ def _fail(run: BackupRun, reason: str) -> None:
     run.save(update_fields=["state", "finished", "reason", "step"])
 
 
+@contextmanager
+def _heartbeats(run_id: int) -> Iterator[None]:
+    """Record that a backup is being made for as long as the context is open."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        try:
+            while not ended.wait(HEARTBEAT_SECONDS):
+                try:
+                    BackupRun.objects.filter(pk=run_id).update(heartbeat=timezone.now())
+                except DatabaseError as error:
+                    logger.warning("the heartbeat of backup %s cannot be written: %s", run_id, error)
+                    connection.close()
+        finally:
+            connection.close()  # that of this thread
+
+    thread = threading.Thread(target=beat, name="backup heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def remove_temporary_files(folder: Path) -> int:
+    """Remove what backups left in the folder whose process was killed; return how many files and folders.
+
+    Only one backup runs at a time, so none of these is being written. Those of `manage.py backup` have other names.
+    """
+    found = [each for each in folder.iterdir() if _TEMPORARY.fullmatch(each.name) and not each.is_symlink()]
+    for each in found:
+        if each.is_dir():
+            shutil.rmtree(each)
+        else:
+            each.unlink(missing_ok=True)
+    return len(found)
+
+
 def fail_lost(now: datetime) -> int:
-    """Fail backups whose process is gone, or that take too long; return how many."""
-    lost, here = 0, data_folder_id()
-    BackupRun.objects.filter(state=State.RUNNING).exclude(data_folder=here).delete()  # of a database that was restored
+    """Fail backups that no worker took, or whose process is gone or silent; return how many.
+
+    Hosts that share the database see the backups of each other: processes are looked up on their own host only.
+    """
+    lost = 0
     for run in BackupRun.objects.filter(state=State.RUNNING):
-        waits = run.pid is None
-        if (waits and now - run.created > WAITING) or now - run.created > LONGEST or (not waits and _is_gone(run)):
-            _fail(run, "No worker took it in time." if waits else "Its worker process ended before it was done.")
+        if _is_of_restored_database(run):
+            run.delete()
+        elif reason := _reason_lost(run, now):
+            _fail(run, reason)
             lost += 1
     return lost
 
 
-def _is_gone(run: BackupRun) -> bool:
-    """Return whether the process of a backup, if it is of this machine, has ended."""
-    if run.host != socket.gethostname() or run.pid is None:
-        return False
+def _is_of_restored_database(run: BackupRun) -> bool:
+    """Return whether a backup was running when the backup was made from which this database was restored."""
+    restored = restored_at()
+    return restored is not None and run.created < restored and run.data_folder != data_folder_id()
+
+
+def _reason_lost(run: BackupRun, now: datetime) -> str:
+    """Return why a backup that is recorded as running is lost; empty: it is not."""
+    if run.pid is None:
+        return "No worker took it in time." if now - run.created > WAITING else ""
+    if run.host == socket.gethostname() and not _is_running(run.pid):
+        return "Its worker process ended before it was done."
+    if now - (run.heartbeat or run.created) > SILENCE:
+        return f"Nothing was heard of its worker process on {run.host} for {SILENCE.seconds // 60} minutes."
+    return ""
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process of this host is running."""
     try:
-        os.kill(run.pid, 0)
-    except ProcessLookupError:
+        os.kill(pid, 0)
+    except PermissionError:  # it is of another user
         return True
-    except OSError:
+    except ProcessLookupError:
         return False
-    return False
+    return True
 
 
 def remove_old(keep: int) -> int:

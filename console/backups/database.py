@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import sqlite3
 import subprocess
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote
 
 from brokerapp.backup.container import BLOCK_BYTES, BackupReader, BackupWriter
@@ -17,8 +20,12 @@ from console.ops.database_settings import parse_database
 
 #: Parts of a backup, by the engine of the database.
 SQLITE, POSTGRESQL = "database.sqlite3", "database.pgdump"
-#: Seconds for which SQLite waits for a transaction that is under way.
+#: Seconds for which a transaction that is under way, and holds a lock, is waited for.
 LOCKED_SECONDS = 60.0
+#: Seconds for which a server of PostgreSQL may not answer a connection.
+CONNECT_SECONDS = 30
+#: Seconds for which a program of PostgreSQL may neither read nor write: it is silent while it builds large indexes.
+SILENT_SECONDS = 30 * 60.0
 #: Characters of what a program of PostgreSQL says that are passed on.
 MAX_SAID = 500
 
@@ -55,19 +62,67 @@ def copy_sqlite(path: Path, copy: Path) -> None:
 
 
 def _add_postgresql(writer: BackupWriter, settings: dict[str, object]) -> int:
-    command = [_program("pg_dump"), "--format=custom", "--no-owner", "--no-privileges", "--no-password"]
-    process = subprocess.Popen(
-        command, env=_environment(settings), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    with process, writer.part(POSTGRESQL) as part:
-        while block := process.stdout.read(BLOCK_BYTES):
+    command = [
+        _program("pg_dump"), "--format=custom", "--no-owner", "--no-privileges", "--no-password",
+        f"--lock-wait-timeout={int(LOCKED_SECONDS * 1000)}",
+    ]  # fmt: skip
+    with _running(command, settings, stdout=subprocess.PIPE) as program, writer.part(POSTGRESQL) as part:
+        assert program.process.stdout is not None
+        while block := program.read(program.process.stdout):
             part.write(block)
-        said = process.stderr.read().decode(errors="replace")
-    if process.returncode:
-        raise BackupRefused(f"pg_dump failed: {_one_line(said)}")
+        program.end("pg_dump failed")
     return part.bytes
+
+
+class _Program:
+    """A program of PostgreSQL that runs. It is ended where it neither reads nor writes for too long."""
+
+    def __init__(self, process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
+        self.process, self._said = process, said
+
+    def read(self, stream: IO[bytes]) -> bytes:
+        """Return some bytes of its output; none at the end. Raises BackupRefused."""
+        if not select.select([stream], [], [], SILENT_SECONDS)[0]:
+            raise self._stopped()
+        return os.read(stream.fileno(), BLOCK_BYTES)
+
+    def write(self, stream: IO[bytes], data: bytes) -> None:
+        """Write bytes to its input. Raises BackupRefused, BrokenPipeError."""
+        rest = memoryview(data)
+        while rest:
+            if not select.select([], [stream], [], SILENT_SECONDS)[1]:
+                raise self._stopped()
+            rest = rest[os.write(stream.fileno(), rest[: select.PIPE_BUF]) :]
+
+    def end(self, failure: str) -> None:
+        """Wait for its end. Raises BackupRefused with what it said if it failed."""
+        try:
+            status = self.process.wait(SILENT_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise self._stopped() from None
+        if status:
+            self._said.seek(0)
+            raise BackupRefused(f"{failure}: {_one_line(self._said.read().decode(errors='replace'))}")
+
+    def _stopped(self) -> BackupRefused:
+        name = Path(str(self.process.args[0])).name  # type: ignore[index]
+        return BackupRefused(f"{name} was stopped: it did nothing for {SILENT_SECONDS:.0f} seconds")
+
+
+@contextmanager
+def _running(command: list[str], settings: dict[str, object], **pipe: int) -> Iterator[_Program]:
+    """Run a program of PostgreSQL, and kill it if the context ends before it did.
+
+    What it says goes into a file: a pipe that nothing reads would be full some day, and the program would wait.
+    """
+    with tempfile.TemporaryFile() as said:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | pipe
+        with subprocess.Popen(command, env=_environment(settings), stderr=said, bufsize=0, **streams) as process:
+            try:
+                yield _Program(process, said)
+            finally:
+                if process.poll() is None:
+                    process.kill()
 
 
 def check_database(reader: BackupReader, url: str) -> None:
@@ -100,21 +155,13 @@ def _restore_postgresql(reader: BackupReader, settings: dict[str, object]) -> No
         _program("pg_restore"), "--no-owner", "--no-privileges", "--no-password", "--exit-on-error",
         "--single-transaction", f"--dbname={settings['NAME']}",
     ]  # fmt: skip
-    process = subprocess.Popen(
-        command, env=_environment(settings), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    assert process.stderr is not None
-    with process:
-        try:
+    with _running(command, settings, stdin=subprocess.PIPE) as program:
+        assert program.process.stdin is not None
+        with suppress(BrokenPipeError):  # it says why
             for block in reader.blocks(POSTGRESQL):
-                process.stdin.write(block)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # it says why
-        said = process.stderr.read().decode(errors="replace")
-    if process.returncode:
-        raise BackupRefused(f"pg_restore failed without changes: {_one_line(said)}")
+                program.write(program.process.stdin, block)
+        program.process.stdin.close()
+        program.end("pg_restore failed without changes")
 
 
 def _program(name: str) -> str:
@@ -132,7 +179,7 @@ def _environment(settings: dict[str, object]) -> dict[str, str]:
     options = settings.get("OPTIONS") or {}
     if isinstance(options, dict) and "sslmode" in options:
         given["PGSSLMODE"] = str(options["sslmode"])
-    return {**os.environ, **given}
+    return {"PGCONNECT_TIMEOUT": str(CONNECT_SECONDS), **os.environ, **given}
 
 
 def _one_line(said: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -17,21 +18,24 @@ from pathlib import Path
 from typing import BinaryIO, cast
 from urllib.parse import quote
 
-from analytics.archive import manifest
-from analytics.archive.broker_archive import BrokerArchive
+from analytics.archive import bloom_index, manifest
+from analytics.archive.broker_archive import AS_OF, BrokerArchive
+from analytics.archive.data_files import data_files, position_in
 from analytics.archive.read_locks import read_lock
+from analytics.archive.stream_ids import position_of
 from analytics.rollups.store import NAME as ROLLUPS
 from brokerapp.backup.container import BackupReader, BackupWriter, PartWriter
 from brokerapp.errors import BackupRefused
 from brokerapp.system.environment import Environment
 from console.backups.database import copy_sqlite
+from console.ui.formatting.number_format import format_bytes
 
 #: Parts of a backup: the list of the archive's files, and the files.
 LIST, FILES = "archive.jsonl", "recorded.tar"
 #: The file that a restore writes about files that are missing.
 MISSING = "archive-missing.txt"
 _COMMIT = "_commit.json"
-_MANIFESTS = manifest.FOLDER
+_INDEXES = (bloom_index.NAME, bloom_index.NAME_V1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +47,67 @@ class ArchivedFile:
     crc32: int
 
 
+@dataclass(frozen=True, slots=True)
+class _ArchiveView:
+    """The archive of one broker as of one commit record, whatever the archiver appends meanwhile."""
+
+    archive: BrokerArchive
+    records: dict[Path, bytes]  #: what is in the files that each append changes: commit record, freshness, manifests
+    files: dict[Path, ArchivedFile]  #: the data files up to the commit
+    staged: dict[Path, Path]  #: of those that the commit names and that may not have their final names yet
+
+
+def _view(archive: BrokerArchive, root: Path) -> _ArchiveView:
+    """Read which files an archive has up to its commit record; hold the read lock.
+
+    The record is read first, and what the manifests list beyond it is left out: the restored archiver appends it again.
+    """
+    records = {path: _read(path) for path in (archive.folder / AS_OF, archive.folder / _COMMIT)}
+    commit = records[archive.folder / _COMMIT]
+    fields = json.loads(commit) if commit is not None else None
+    last = position_of(fields["offset"]) if fields else None
+    files: dict[Path, ArchivedFile] = {}
+    for hour in manifest.hours_of(archive.folder):
+        present = {each.path.name for each in data_files(hour)} if hour.is_dir() else set()
+        entries = manifest.read(hour)
+        if entries is None:  # of an earlier version, or the commit that begins it is not listed yet: all files count
+            files |= {hour / name: _as_listed(hour / name, hour / name, root) for name in present if _is_in(name, last)}
+            continue
+        entries = {name: each for name, each in entries.items() if _is_in(name, last)}
+        records[manifest.path_of(hour)] = manifest.content_of(entries.values())
+        for name, entry in manifest.expected_files(entries, present).items():
+            files[hour / name] = ArchivedFile(str((hour / name).relative_to(root)), entry.bytes, entry.crc32)
+    staged = {archive.folder / path: archive.staged(path) for path in (fields["files"] if fields else ())}
+    for final, hidden in staged.items():
+        if final not in files and (found := next((each for each in (final, hidden, final) if each.exists()), None)):
+            files[final] = _as_listed(final, found, root)
+    return _ArchiveView(archive, {path: data for path, data in records.items() if data is not None}, files, staged)
+
+
+def _is_in(name: str, last: int | None) -> bool:
+    """Return whether a data file has entries of the stream up to a position only."""
+    return last is None or (position_in(name) or 0) <= last
+
+
+def _as_listed(path: Path, found: Path, root: Path) -> ArchivedFile:
+    """Return what a manifest would list about a data file that is in none."""
+    return ArchivedFile(str(path.relative_to(root)), found.stat().st_size, manifest.crc32_of(found))
+
+
 def add_recorded_traffic(writer: BackupWriter, environment: Environment, with_files: bool) -> list[str]:
     """Add the list of the archive's files, and the files if asked for; return sentences about what was left out."""
-    with read_lock(environment.archive):  # compaction and retention wait
-        commits = {each: _read(each / _COMMIT) for each in _brokers(environment.archive)}
-        files = list(listed_files(environment.archive))
+    root = environment.archive
+    with read_lock(root):  # compaction and retention wait
+        views = [_view(each, root) for each in BrokerArchive.archives_in(root)]
+        files = [each for view in views for each in view.files.values()]
         content = "".join(json.dumps([each.path, each.bytes, each.crc32]) + "\n" for each in files)
         writer.add(LIST, content.encode())
         if with_files:
             with writer.part(FILES) as part:
-                _add_files(part, environment, commits, files, writer.path.parent)
-            return []
+                lacking = _add_files(part, environment, views, writer.path)
+            return [f"files that the archive has lost: {len(lacking):,}"] if lacking else []
     total = sum(each.bytes for each in files)
-    return [f"recorded traffic: files of the archive: {len(files):,}, bytes: {total:,}"] if files else []
-
-
-def listed_files(archive: Path) -> Iterator[ArchivedFile]:
-    """Yield the files that the archive should have."""
-    for broker in _brokers(archive):
-        for hour in manifest.hours_of(broker):
-            entries = manifest.read(hour) or {}
-            present = {each.name for each in hour.glob("*.parquet")} if hour.is_dir() else set()
-            for name, entry in manifest.expected_files(entries, present).items():
-                yield ArchivedFile(str((hour / name).relative_to(archive)), entry.bytes, entry.crc32)
-
-
-def _brokers(archive: Path) -> list[Path]:
-    return [each.folder for each in BrokerArchive.archives_in(archive)]
+    return [f"recorded traffic ({len(files):,} files of the archive, {format_bytes(total)})"] if files else []
 
 
 def _read(path: Path) -> bytes | None:
@@ -79,50 +117,82 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-def _add_files(
-    part: PartWriter, environment: Environment, commits: dict[Path, bytes | None], files: list[ArchivedFile], near: Path
-) -> None:
-    wanted = {environment.archive / each.path for each in files}
-    with tarfile.open(fileobj=cast(BinaryIO, part), mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for broker, commit in commits.items():
-            if commit is not None:
-                info = tarfile.TarInfo(_name(broker / _COMMIT, environment))
-                info.size, info.mode = len(commit), 0o600
-                archive.addfile(info, io.BytesIO(commit))
-            _add_rollups(archive, broker / ROLLUPS, environment, near)
+def _add_files(part: PartWriter, environment: Environment, views: list[_ArchiveView], target: Path) -> list[Path]:
+    """Add the files of archive, tables and results; return those of the archive that are missing."""
+    # Hard links are dereferenced: each name has its content, wherever the files are restored.
+    with tarfile.open(
+        fileobj=cast(BinaryIO, part), mode="w|", format=tarfile.PAX_FORMAT, dereference=True
+    ) as archive:  # fmt: skip
+        for view in views:
+            for path, content in view.records.items():
+                info = tarfile.TarInfo(_name(path, environment))
+                info.size, info.mode = len(content), 0o600
+                archive.addfile(info, io.BytesIO(content))
+            _add_rollups(archive, view.archive.folder / ROLLUPS, environment, target)
+        lacking = [path for view in views for path in view.files if not _add_data(archive, path, view, environment)]
         for path in _files_below(environment.archive):
-            is_data = path.suffix == ".parquet"
-            if path.name == _COMMIT or path.name.startswith(ROLLUPS) or (is_data and path not in wanted):
+            is_of_view = path.suffix == ".parquet" or path.parent.name == manifest.FOLDER
+            if is_of_view or path.name in (AS_OF, _COMMIT) or path.name.startswith(ROLLUPS):
                 continue
-            _add_file(archive, path, environment)
+            view = next((each for each in views if path.is_relative_to(each.archive.folder)), None)
+            if view is None or path.name not in _INDEXES:
+                _add_file(archive, path, environment)
+            else:
+                _add_index(archive, path, view, environment)
         for folder in (environment.tables, environment.results):
             for path in _files_below(folder):
                 _add_file(archive, path, environment)
+    return lacking
+
+
+def _add_data(archive: tarfile.TarFile, path: Path, view: _ArchiveView, environment: Environment) -> bool:
+    """Add a data file, under its final name; return whether it exists."""
+    staged = view.staged.get(path, path)
+    return any(_add_file(archive, each, environment, path) for each in (path, staged, path))
+
+
+def _add_index(archive: tarfile.TarFile, path: Path, view: _ArchiveView, environment: Environment) -> None:
+    """Add the index of an hour, unless it may know files beyond the commit, whose names the restored archiver reuses.
+
+    Files that are in no index are found all the same.
+    """
+    content = _read(path)
+    if content is not None and all(each.path in view.files for each in data_files(path.parent)):
+        info = tarfile.TarInfo(_name(path, environment))
+        info.size, info.mode = len(content), 0o600
+        archive.addfile(info, io.BytesIO(content))
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder; what is hidden is being written."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and not any(
-            each.startswith(".") for each in path.relative_to(folder).parts
-        ):  # fmt: skip
-            yield path
+    """Yield the files of a folder, without hidden ones, which are being written, and what is removed meanwhile."""
+
+    def check(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    for parent, folders, names in os.walk(folder, onerror=check):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for path in (Path(parent, name) for name in sorted(names) if not name.startswith(".")):
+            if path.is_file() and not path.is_symlink():
+                yield path
 
 
-def _add_file(archive: tarfile.TarFile, path: Path, environment: Environment) -> None:
+def _add_file(archive: tarfile.TarFile, path: Path, environment: Environment, named: Path | None = None) -> bool:
+    """Add a file, under the name of another one if given; return whether it exists."""
     try:
         with path.open("rb") as file:
-            info = archive.gettarinfo(arcname=_name(path, environment), fileobj=file)
+            info = archive.gettarinfo(arcname=_name(named or path, environment), fileobj=file)
             archive.addfile(info, file)
     except FileNotFoundError:
-        return  # it was replaced, or removed as too old, meanwhile
+        return False  # it was replaced, or removed as too old, meanwhile
+    return True
 
 
-def _add_rollups(archive: tarfile.TarFile, path: Path, environment: Environment, near: Path) -> None:
+def _add_rollups(archive: tarfile.TarFile, path: Path, environment: Environment, target: Path) -> None:
     """Add the counts by destination and time, a database that the archiver writes to."""
     if not path.exists():
         return
-    with tempfile.TemporaryDirectory(prefix=".rollups.", dir=near) as folder:
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         copy = Path(folder) / ROLLUPS
         copy_sqlite(path, copy)
         archive.add(copy, arcname=_name(path, environment))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.contrib import messages
 from django.http import HttpRequest
 
-from brokerapp.errors import BrokerError, RequestRefused, StoreUnavailable
+from brokerapp.errors import RequestRefused, StoreUnavailable
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def refusals_shown(request: HttpRequest) -> Iterator[None]:
         messages.error(request, sentence_of(refused))
 
 
-def sentence_of(error: BrokerError) -> str:
+def sentence_of(error: Exception) -> str:
     """Return the text of an error as a sentence."""
     text = str(error).rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."

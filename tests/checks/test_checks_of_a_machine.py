@@ -350,7 +350,7 @@ def result(level: Level) -> CheckResult:
 def test_only_failures_make_the_exit_code_one():
     assert exit_code([result(Level.OK), result(Level.WARNING), result(Level.SKIPPED)]) == 0
     assert exit_code([result(Level.OK), result(Level.FAILURE)]) == 1
-    assert summary([result(Level.WARNING), result(Level.WARNING), result(Level.OK)]) == "0 failures, 2 warnings, 1 ok"
+    assert summary([result(Level.WARNING), result(Level.WARNING), result(Level.OK)]) == "0 failures, 2 warnings, 1 OK"
 
 
 def test_the_report_says_what_was_found_and_what_to_do():
@@ -362,7 +362,7 @@ def test_the_report_says_what_was_found_and_what_to_do():
         "  Free space          WARNING   Little is left.",
         "                                -> Enlarge it.",
         "",
-        "0 failures, 1 warning, 0 ok",
+        "0 failures, 1 warning, 0 OK",
     ]
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
@@ -21,6 +21,7 @@ from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, describe_parameters, get_run_or_404, previous_run
 from console.analyses.run_list import CHIPS, RunQuery
 from console.audit.search.queries import in_chunks
+from console.ui.downloads import FileDownload
 from console.ui.preferences import timezones
 
 #: Rows of a table that are compared.
@@ -139,7 +140,7 @@ def download(request: HttpRequest, run_id: str, table: str, format: str) -> Http
         raise Http404(f"Table {table}.{format} not found.")
     path, name = _file(run, stored), f"{run.kind}-{run.created:%Y%m%dT%H%M}-{table}.{format}"
     if format == "parquet":
-        return FileResponse(
+        return FileDownload(
             path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
         )
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

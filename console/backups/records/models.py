@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.db import models
+
+from brokerapp.backup.configuration import RESTORED_VARIABLES
 
 
 class BackupSchedule(models.Model):
@@ -51,12 +53,16 @@ class BackupRun(models.Model):
     step = models.CharField(max_length=200, blank=True)  #: what it did last
     host = models.CharField(max_length=255, blank=True)  #: where it runs, and by which process
     pid = models.IntegerField(null=True)
+    heartbeat = models.DateTimeField(null=True)  #: when its process last said that it works
     #: Inode of the data folder it is of: a database that was restored has a row that was running elsewhere.
     data_folder = models.BigIntegerField(default=0)
 
     class Meta:
         ordering = ["-created", "-id"]
         indexes = [models.Index(fields=["state"])]
+        constraints = [
+            models.UniqueConstraint(fields=["state"], condition=models.Q(state="running"), name="backup_running_once")
+        ]
 
     def __str__(self) -> str:
         return f"backup of {self.created:%Y-%m-%d %H:%M} UTC"
@@ -88,6 +94,14 @@ def data_folder_id() -> int:
     """Return what tells the data folder from the one that a database was restored from."""
     data: Path = settings.SLUICE.data
     return data.stat().st_ino if data.exists() else 0
+
+
+def restored_at() -> datetime | None:
+    """Return when the data folder was restored from a backup, by the file that a restore writes; None: it was not."""
+    try:
+        return datetime.fromtimestamp((settings.SLUICE.data / RESTORED_VARIABLES).stat().st_mtime, UTC)
+    except FileNotFoundError:
+        return None
 
 
 def backup_folder() -> Path:

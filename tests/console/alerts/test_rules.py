@@ -285,6 +285,10 @@ def test_a_rule_reads_as_a_sentence():
         == "depth of orders.> above 1,000 messages for 5 min"
     )
     assert str(AlertCondition(AlertMetric.STORE, 80)) == "store above 80%"
+    assert str(AlertCondition(AlertMetric.BACKUPS, 0)) == "number of failed backups above 0"
+    assert str(AlertCondition(AlertMetric.CONSUMERS, 1, "q", below=True)) == "number of consumers of q below 1"
+    said = sentence(AlertCondition(AlertMetric.BACKUPS, 0), "broker", 2)
+    assert said == "broker: number of failed backups is 2, above 0"
     said = sentence(AlertCondition(AlertMetric.OLDEST, 60), "queue://a", 240)
     assert said == "a: oldest message is 4 min, above 1 min"
 

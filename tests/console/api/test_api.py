@@ -375,7 +375,10 @@ def test_an_edited_message_takes_the_place_of_the_old_one(program, console, wait
 
 def test_an_alert_rule_is_made_tried_silenced_and_deleted(program, console):
     rule = {"name": "deep", "metric": "depth", "threshold": 100, "pattern": "api.>", "webhook": ""}
-    assert "metric" in call(program, "post", "/alerts/rules", {**rule, "metric": "mood"}, 409)["detail"]
+    refused = call(program, "post", "/alerts/rules", {**rule, "metric": "mood"}, 422)["detail"]
+    assert "metric" in refused
+    assert "'depth'" in refused
+    assert "'failed-backups'" in refused
     made = call(program, "post", "/alerts/rules", rule, 201)
     assert (made["sentence"], bool(made["secret"])) == ("depth of api.> above 100 messages", True)
     assert "secret" not in call(program, "get", "/alerts/rules")[0]

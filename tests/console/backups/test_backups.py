@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -12,11 +13,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.data_folder_mark import write_mark
+from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from console.alerts import evaluation
 from console.alerts.delivery import alert_delivery
@@ -26,6 +29,7 @@ from console.backups import backup_runs, command_line
 from console.backups.records.models import BackupRun, BackupSchedule, data_folder_id
 from console.broker import restored_copy
 from console.broker.mirror import mirror
+from console.ui.downloads import FileDownload
 
 State = BackupRun.State
 PASSPHRASE = "correct horse battery"
@@ -65,17 +69,20 @@ def backed_up() -> BackupRun:
 def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, settings):
     assert "No backups" in page(admin)
     started = admin.post(reverse("start-backup"), follow=True).content.decode()
-    assert "Backup started." in started
-    assert "Waiting for a worker" in started
-    assert 'hx-trigger="every 2s"' in started
+    [run] = BackupRun.objects.all()
+    assert "Backup running. Waiting for a worker" in started
+    assert f'hx-get="/backups/?run={run.pk}" hx-trigger="every 2s"' in started
+    assert not run.with_archive
     assert "A backup is already running. Wait until it is done." in (
         admin.post(reverse("start-backup"), follow=True).content.decode()
     )
-    [run] = BackupRun.objects.all()
     assert backup_runs.make(run.pk) == State.DONE
     assert backup_runs.make(run.pk) == "nothing to do"
     run.refresh_from_db()
+    assert "Backup completed in" in admin.get(f"/backups/?run={run.pk}").content.decode()
     shown = page(admin)
+    assert "Backup completed" not in shown, "the end of a backup is news to who waited for it"
+    assert f"sluice restore {run.file} --replace" in shown
     assert run.file.name in shown
     assert "Not encrypted" not in shown
     assert 'hx-trigger="every 2s"' not in shown
@@ -95,6 +102,29 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     assert admin.get(reverse("download-backup", args=[run.pk])).status_code == 404
     told = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
     assert told == ["start backup", "start backup", "download backup", "delete backup"]
+
+
+def test_a_user_chooses_whether_recorded_traffic_is_included(folder, admin):
+    BackupSchedule.objects.create(pk=1, with_archive=True)
+    assert 'name="with_archive" checked' in page(admin)
+    admin.post(reverse("start-backup"), {"with_archive": "on"})
+    assert BackupRun.objects.get().with_archive
+
+
+def test_a_large_file_is_sent_as_it_is_read(tmp_path):
+    path = tmp_path / "large"
+    path.write_bytes(bytes(3 * FileDownload.block_size))
+
+    async def first_block() -> tuple[int, int]:
+        file = path.open("rb")
+        with closing(FileDownload(file)) as sent:
+            async for block in sent:
+                return len(block), file.tell()
+        raise AssertionError("nothing was sent")
+
+    size, read = asyncio.run(first_block())
+    assert size == FileDownload.block_size
+    assert read < 3 * FileDownload.block_size
 
 
 def test_programs_list_and_start_backups_and_change_their_schedule(folder, admin):
@@ -119,6 +149,7 @@ def test_the_first_schedule_comes_with_an_alert_rule(folder, admin):
     fields = {"rhythm": "daily", "time": "02:30", "zone": "UTC", "keep": "5"}
     shown = admin.post(reverse("backup-schedule"), fields, follow=True).content.decode()
     assert "Every day at 02:30, UTC" in shown
+    assert "Failed backups" not in admin.get(reverse("backup-schedule")).content.decode(), "the rule is there"
     assert "5 backups" in shown
     [rule] = AlertRule.objects.all()
     assert (rule.name, rule.metric, rule.is_on) == ("Failed backups", "failed-backups", True)
@@ -172,7 +203,7 @@ def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, setting
     evaluation.evaluate(mirror().current(), timezone.now().timestamp())
     firing = AlertFiring.objects.get()
     assert firing.state == AlertFiring.State.FIRING
-    assert firing.sentence == "broker: number of failed backups is 1 backup, above 0"
+    assert firing.sentence == "broker: number of failed backups is 1, above 0"
 
     settings.SLUICE = replace(settings.SLUICE, backup_folder=folder)
     backed_up()
@@ -185,24 +216,61 @@ def test_a_backup_without_a_passphrase_is_said_to_lack_secrets(folder, admin, mo
     monkeypatch.delenv("SLUICE_BACKUP_PASSPHRASE")
     run = backed_up()
     assert not run.is_encrypted
-    assert "Not encrypted: secrets are left out" in page(admin)
+    assert "Backups are not encrypted." in page(admin)
     assert any(each.startswith("secrets, as the backup is not encrypted: ") for each in run.left_out)
 
 
-def test_a_backup_whose_worker_ended_has_failed_and_one_of_another_data_folder_is_forgotten(folder):
+def lost_after_a_look(now: datetime | None = None, **fields) -> str | None:
+    """Return why a backup with these fields is lost, if it is; None for one that is forgotten."""
+    BackupRun.objects.all().delete()
+    fields = {"host": socket.gethostname(), "data_folder": data_folder_id(), "pid": os.getpid()} | fields
+    run = BackupRun.objects.create(**fields)
+    backup_runs.fail_lost(now or timezone.now())
+    found = BackupRun.objects.filter(pk=run.pk).first()
+    return found.reason if found else None
+
+
+def test_a_backup_is_lost_when_its_process_has_ended_or_is_silent_on_whichever_host(folder, settings):
     dead = os.fork()
     if not dead:
         os._exit(0)
     os.waitpid(dead, 0)
-    here = {"host": socket.gethostname(), "data_folder": data_folder_id()}
-    lost = BackupRun.objects.create(pid=dead, **here)
-    alive = BackupRun.objects.create(pid=os.getpid(), **here)
-    restored = BackupRun.objects.create(pid=dead, host=here["host"], data_folder=1)
-    assert backup_runs.fail_lost(timezone.now()) == 1
-    lost.refresh_from_db()
-    assert (lost.state, lost.reason) == (State.FAILED, "Its worker process ended before it was done.")
-    assert BackupRun.objects.get(state=State.RUNNING) == alive
-    assert not BackupRun.objects.filter(pk=restored.pk).exists()
+    now = timezone.now()
+    assert lost_after_a_look() == ""
+    assert lost_after_a_look(pid=dead) == "Its worker process ended before it was done."
+    other = {"host": "mars", "data_folder": 1, "pid": dead}
+    assert lost_after_a_look(**other) == "", "its process is not of this host"
+    assert lost_after_a_look(now + timedelta(hours=3), heartbeat=now + timedelta(hours=3), **other) == ""
+    assert lost_after_a_look(now + timedelta(minutes=11), heartbeat=now, **other) == (
+        "Nothing was heard of its worker process on mars for 10 minutes."
+    )
+    assert lost_after_a_look(now + timedelta(minutes=61), pid=None, host="") == "No worker took it in time."
+    (settings.SLUICE.data / "configuration.env").touch()
+    assert lost_after_a_look() == ""
+    BackupRun.objects.update(created=now - timedelta(minutes=5), data_folder=1)
+    assert backup_runs.fail_lost(now) == 0
+    assert not BackupRun.objects.exists(), "it was running elsewhere when this database was backed up"
+
+
+def test_the_database_lets_one_backup_run_at_a_time(folder):
+    first = backup_runs.start("ada", with_archive=False)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        BackupRun.objects.create()
+    with pytest.raises(RequestRefused, match=r"A backup is already running\. Wait until it is done\."):
+        backup_runs.start("ada", with_archive=False)
+    BackupRun.objects.filter(pk=first.pk).update(created=timezone.now() - timedelta(hours=2))
+    assert backup_runs.start("ada", with_archive=False).state == State.RUNNING, "the first one was lost"
+
+
+def test_what_a_killed_backup_left_is_removed_by_the_next_one(folder):
+    folder.mkdir()
+    left = ".orders-20261128T020000Z.backup.1f"
+    (folder / left).mkdir()
+    (folder / left / "part").touch()
+    for name in (f"{left}.tmp", "orders-20261128T020000Z.backup", ".mine.tmp"):
+        (folder / name).touch()
+    run = backed_up()
+    assert {each.name for each in folder.iterdir()} == {run.file.name, "orders-20261128T020000Z.backup", ".mine.tmp"}
 
 
 def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, admin, settings):

@@ -8,13 +8,15 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from analytics.archive import manifest
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
+from analytics.archive.stream_ids import position_of
 from brokerapp.backup.broker_restore import check_data_folder
 from brokerapp.backup.container import BackupReader, BackupWriter
 from brokerapp.backup.encryption import PassphraseKey
@@ -23,7 +25,8 @@ from brokerapp.errors import BackupRefused
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
-from console.backups.database import add_database, check_database, restore_database
+from console.backups import database
+from console.backups.database import POSTGRESQL, add_database, check_database, restore_database
 from console.backups.recorded_traffic import (
     MISSING,
     add_recorded_traffic,
@@ -105,6 +108,40 @@ def test_a_missing_program_of_postgresql_is_named(tmp_path, monkeypatch, backup_
         backup_of(lambda writer: add_database(writer, "postgres://sluice@127.0.0.1/sluice"))
 
 
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Put a program in the place of one of PostgreSQL, which behaves as it does on a bad day."""
+
+    def program(name: str, script: str) -> None:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o700)
+        monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
+
+    return program
+
+
+def test_a_dump_with_more_warnings_than_a_pipe_holds_is_complete(program, backup_of):
+    program("pg_dump", "head -c 200000 /dev/zero >&2; printf content")
+    reader = backup_of(lambda writer: add_database(writer, "postgres://sluice@127.0.0.1/sluice"))
+    assert reader.read(POSTGRESQL) == b"content"
+
+
+def test_programs_of_postgresql_that_hang_are_stopped(program, backup_of, monkeypatch, tmp_path):
+    program("pg_dump", "printf content")
+    reader = backup_of(lambda writer: add_database(writer, "postgres://sluice@127.0.0.1/sluice"))
+    monkeypatch.setattr(database, "SILENT_SECONDS", 0.3)
+    for name in ("pg_dump", "pg_restore"):
+        program(name, "echo $$ > $0.pid; exec sleep 60")
+    with pytest.raises(BackupRefused, match="pg_dump was stopped: it did nothing for 0 seconds"):
+        backup_of(lambda writer: add_database(writer, "postgres://sluice@127.0.0.1/sluice"))
+    with pytest.raises(BackupRefused, match="pg_restore was stopped"):
+        restore_database(reader, "postgres://sluice@127.0.0.1/sluice", tmp_path, tmp_path)
+    for pid in (tmp_path / "bin").glob("*.pid"):
+        assert not Path("/proc", pid.read_text().strip()).exists(), f"{pid.stem} runs still"
+
+
 def _as_nobody() -> list[str]:
     """PostgreSQL refuses to run as root."""
     return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
@@ -166,11 +203,8 @@ def test_a_postgresql_database_is_restored_into_an_empty_one_only(postgresql, tm
 def archive(tmp_path):
     """Write an archive of two appends, and return the environment of its installation."""
     environment = replace(Environment.read({}), data=tmp_path / "original")
-    made, recorder = BrokerArchive(environment.archive, "orders"), TraceRecorder("orders")
     for number in (1, 2):
-        at = 1_760_000_000_000_000 + number * 3_600_000_000
-        recorder.record_enqueue(at, [message(number, at)], "queue://q")
-        made.append(decode(recorder.take_encoded()[0]), ArchiveCommit(f"{number}-0", ordinal=number))
+        _append(environment, number)
     return environment
 
 
@@ -193,6 +227,75 @@ def test_recorded_traffic_is_restored_and_goes_on_where_it_ended(archive, tmp_pa
     original = {str(each.relative_to(archive.data)) for each in archive.archive.rglob("*.parquet")}
     assert {each.replace("broker=copy", "broker=orders") for each in files} == original != set()
     assert (work / "results" / "one" / "table.csv").read_text() == "result"
+
+
+def test_an_append_that_is_committed_but_not_published_is_in_the_backup(archive, tmp_path, backup_of):
+    _append(archive, 3, end_at="committed")
+    restored = _restored(archive, tmp_path, backup_of)
+    assert restored.recover().offset == "3-0"
+    assert _entries(restored) == [1, 2, 3]
+
+
+def test_an_append_during_the_backup_is_left_out_as_a_whole(archive, tmp_path, backup_of):
+    record = archive.archive / "broker=orders" / "_commit.json"
+    before = record.read_bytes()
+    _append(archive, 3)
+    record.write_bytes(before)  # as if the record had been read before the append, and all else after it
+    restored = _restored(archive, tmp_path, backup_of)
+    assert restored.recover().offset == "2-0"
+    assert _entries(restored) == [1, 2]
+    hours = manifest.hours_of(restored.folder)
+    assert [each for hour in hours for each in manifest.inspect(hour).set_aside] == []
+
+
+def test_hours_of_an_earlier_version_without_manifests_are_in_the_backup(archive, tmp_path, backup_of):
+    shutil.rmtree(archive.archive / "broker=orders" / manifest.FOLDER)
+    assert _entries(_restored(archive, tmp_path, backup_of)) == [1, 2]
+
+
+def test_files_with_two_names_are_restored_under_both(archive, tmp_path, backup_of):
+    folder = archive.results / "one"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("result")
+    (folder / "b.csv").hardlink_to(folder / "a.csv")
+    _restored(archive, tmp_path, backup_of)
+    restored = tmp_path / "work" / "results" / "one"
+    assert [(restored / name).stat().st_nlink for name in ("a.csv", "b.csv")] == [1, 1]
+
+
+def test_files_that_the_archive_lost_are_named_in_the_backup(archive, backup_of):
+    next(archive.archive.rglob("*.parquet")).unlink()
+    left_out = []
+    backup_of(lambda writer: left_out.extend(add_recorded_traffic(writer, archive, with_files=True)))
+    assert left_out == ["files that the archive has lost: 1"]
+
+
+def _append(environment, number: int, end_at: str = "") -> None:
+    """Append an event to the archive; the process ends at a step."""
+
+    def at(step: str) -> None:
+        if step == end_at:
+            raise InterruptedError
+
+    recorder, us = TraceRecorder("orders"), 1_760_000_000_000_000 + number * 3_600_000_000
+    recorder.record_enqueue(us, [message(number, us)], "queue://q")
+    with suppress(InterruptedError):
+        BrokerArchive(environment.archive, "orders", at).append(
+            decode(recorder.take_encoded()[0]), ArchiveCommit(f"{number}-0", ordinal=number)
+        )
+
+
+def _restored(environment, tmp_path, backup_of) -> BrokerArchive:
+    reader = backup_of(lambda writer: add_recorded_traffic(writer, environment, with_files=True))
+    work = tmp_path / "work"
+    work.mkdir()
+    restore_recorded_traffic(reader, replace(environment, data=tmp_path / "target"), work, "orders", "orders")
+    return BrokerArchive(work / "archive", "orders")
+
+
+def _entries(archive: BrokerArchive) -> list[int]:
+    """Return the ordinals of the entries whose events can be read."""
+    return [each["entry"][0].as_py() // position_of("1-0") for each in archive.events_after(0)]
 
 
 def test_a_restore_says_which_files_of_the_archive_are_missing(archive, tmp_path, backup_of):
