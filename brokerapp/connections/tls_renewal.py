@@ -48,7 +48,7 @@ class RenewedFromFiles(Generic[_Made]):
         return self._latest
 
     def renew(self) -> None:
-        """Read the files again if they have changed since they were read, or could not be used. They are slow to read."""
+        """Read the files again if they have changed since they were read, or could not be used. It takes long."""
         with self._lock:
             states = self._file_states()
             if states == self._states and not self.problem:

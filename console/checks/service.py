@@ -16,7 +16,7 @@ from brokerapp.checks.runner import run_checks
 from console.checks.table import INSTALLATION_CHECKS
 
 _KEY = "checks"
-#: Who asks while the checks run waits for their results: several runs at once would disturb the times that they measure.
+#: Who asks while the checks run waits for their results: two runs at once would distort the times that they measure.
 _running = threading.Lock()
 
 
