@@ -48,8 +48,8 @@ def judge_restored(found: RestoredReading) -> Iterator[Finding]:
             )
         else:
             yield Finding.failure(
-                f"This broker was {refused.origin}, and nobody said yet whether it replaces the original or is a copy "
-                "of it: nothing starts on it.",
+                f"This broker was {refused.origin}, and it is not decided yet whether it replaces the original or "
+                "is a copy of it: nothing starts on it.",
                 f"{HOW_TO_DECIDE[0].upper()}{HOW_TO_DECIDE[1:]}.",
             )
     elif found.marks:
@@ -57,4 +57,4 @@ def judge_restored(found: RestoredReading) -> Iterator[Finding]:
             f"This broker is a copy, {found.marks[0].origin}: it does nothing in the name of the original."
         )
     else:
-        yield Finding.ok("This broker is no restored copy, and nothing has to be decided.")
+        yield Finding.ok("Nothing has to be decided: this broker was not restored, or acts as the original.")

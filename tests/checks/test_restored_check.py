@@ -57,7 +57,10 @@ def test_an_undecided_restore_in_a_store_elsewhere_fails_until_it_is_decided(tmp
     copy = checked(tmp_path, store_url)
     assert (copy.level, "is a copy, restored from" in copy.text) == (Level.OK, True)
     decide(BROKER, None, url=store_url)
-    assert checked(tmp_path, store_url).text == "This broker is no restored copy, and nothing has to be decided."
+    assert (
+        checked(tmp_path, store_url).text
+        == "Nothing has to be decided: this broker was not restored, or acts as the original."
+    )
 
 
 def test_a_restore_that_did_not_end_and_a_mark_that_cannot_be_read_fail(tmp_path, store, store_url):
