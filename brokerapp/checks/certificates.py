@@ -61,12 +61,12 @@ def _measure(use: CertificateUse, now: datetime) -> CertificateReading:
     try:
         server_context(use.stores)  # reads the key, and compares it with the certificate
         facts = key_stores.read_certificate(use.stores.key_store)
-    except ConfigurationRefused as wrong:
+        key = (use.stores.key or use.stores.key_store).path
+        exposed = key if Path(key).stat().st_mode & stat.S_IROTH else ""
+    except (ConfigurationRefused, OSError, ValueError) as wrong:
         return CertificateReading(path, now, problem=str(wrong))
     shown = {port: _shown_at(host, port) for host, port in use.addresses}
     differing = tuple(port for port, found in shown.items() if found is not None and found != facts.der)
-    key = (use.stores.key or use.stores.key_store).path
-    exposed = key if Path(key).stat().st_mode & stat.S_IROTH else ""
     return CertificateReading(path, now, use.hosts, facts, differing=differing, exposed_key=exposed)
 
 

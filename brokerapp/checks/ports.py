@@ -157,7 +157,7 @@ def judge_ports(found: PortStates) -> Iterator[Finding]:
             yield Finding.failure(f"{where} is held by {holder}.", f"Stop it, or set {port.variable} to another port.")
         users.setdefault(port.number, port.use)
     silent = [each for each in found.ports if not each.problem and each.port.number]
-    if ours and silent and found.is_running:
+    if silent and found.is_running:
         names = ", ".join(f"{each.port.number} ({each.port.use})" for each in silent)
         if found.is_starting:
             yield Finding.warning(f"Sluice is starting: nothing listens on {names} yet.", CHECK_LATER)

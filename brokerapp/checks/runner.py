@@ -12,6 +12,10 @@ from brokerapp.checks.results import Check, CheckResult, Finding
 #: Seconds that a measurement may take. The longest ones wait for servers, at most 5 s for each.
 LIMIT_SECONDS = 15.0
 
+#: Measurements that took too long, and may still hang: they are not begun a second time meanwhile.
+_hanging: list[_Measurement] = []
+_hanging_lock = threading.Lock()
+
 
 class _Measurement:
     """What a function returned, or raised, in a thread of its own, which is left behind when it takes too long."""
@@ -30,8 +34,17 @@ class _Measurement:
         try:
             self._value = self._measure(self._subject)
         except Exception as error:  # whatever it is, it must not hide what the other checks found
-            self._problem = f"{type(error).__name__}: {error}"
+            self._problem = _described(error)
         self._seconds = time.monotonic() - self._began
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it has not finished yet."""
+        return self._thread.is_alive()
+
+    def is_of(self, measure: Callable[[Any], Any], subject: Any) -> bool:
+        """Return whether it measures this of this subject."""
+        return self._measure is measure and self._subject == subject
 
     def wait(self, limit: float) -> None:
         """Wait until it is done, for no longer than so many seconds since it began."""
@@ -39,13 +52,30 @@ class _Measurement:
 
     def judged(self, check: Check, limit: float) -> CheckResult:
         """Return the result of a check that needs this measurement."""
-        if self._thread.is_alive():
-            text = f"The check did not finish within {limit:g} seconds."
-            return _result(check, [Finding.failure(text, "Look for a server or disk that does not answer.")], limit)
-        if self._problem:
-            text = f"The check could not be carried out: {self._problem}."
-            return _result(check, [Finding.failure(text, "Correct this, then check again.")], self._seconds)
-        return _result(check, check.judge(self._value), self._seconds)
+        if self.is_running:
+            waited = max(limit, time.monotonic() - self._began)
+            text = f"The check did not answer within {round(waited, 1):g} s."
+            return _result(check, [Finding.failure(text, "Look for a server or disk that does not answer.")], waited)
+        problem = self._problem
+        if not problem:
+            try:
+                return _result(check, check.judge(self._value), self._seconds)
+            except Exception as error:  # as a value that a server of another kind answered with
+                problem = _described(error)
+        text = f"The check could not be carried out: {problem}."
+        return _result(check, [Finding.failure(text, "Correct this, then check again.")], self._seconds)
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _begun(measure: Callable[[Any], Any], subject: Any) -> _Measurement:
+    """Return the measurement that still hangs since it was begun earlier, or else begin one."""
+    with _hanging_lock:
+        _hanging[:] = [each for each in _hanging if each.is_running]
+        earlier = next((each for each in _hanging if each.is_of(measure, subject)), None)
+    return earlier or _Measurement(measure, subject)
 
 
 def _result(check: Check, findings: Iterable[Finding], seconds: float) -> CheckResult:
@@ -57,11 +87,13 @@ def run_checks(checks: Sequence[Check], subject: Any, limit: float = LIMIT_SECON
     measurements: dict[Callable[[Any], Any], _Measurement] = {}
     for check in checks:
         if check.is_timed and check.measure not in measurements:
-            measurements[check.measure] = _Measurement(check.measure, subject)
+            measurements[check.measure] = _begun(check.measure, subject)
             measurements[check.measure].wait(limit)
     for check in checks:
         if check.measure not in measurements:
-            measurements[check.measure] = _Measurement(check.measure, subject)
+            measurements[check.measure] = _begun(check.measure, subject)
     for each in measurements.values():
         each.wait(limit)
+    with _hanging_lock:
+        _hanging.extend(each for each in measurements.values() if each.is_running and each not in _hanging)
     return [measurements[check.measure].judged(check, limit) for check in checks]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from brokerapp.checks import certificates, disk, ports, store, system, versions
+from brokerapp.checks import certificates, disk, ports, restored, store, system, versions
 from brokerapp.checks.certificates import CertificateReading
 from brokerapp.checks.disk import DiskUse, FsyncTimes
 from brokerapp.checks.installation import Installation
 from brokerapp.checks.ports import PortStates
+from brokerapp.checks.restored import RestoredReading
 from brokerapp.checks.results import Check
 from brokerapp.checks.store import StoreReading
 from brokerapp.checks.system import SystemLimits
@@ -29,9 +30,18 @@ def _fsync(here: Installation) -> FsyncTimes:
 
 def measure_store(here: Installation) -> StoreReading:
     """Read the servers of the store; an embedded one runs only with the installation."""
-    if here.store_folder is not None and not is_answering(here.store_folder) and not here.is_running:
+    if not _may_answer(here):
         return StoreReading(stopped="The embedded store is started with Sluice, which is stopped.")
     return store.measure_store(here.store_url, here.broker, here.replicas)
+
+
+def _may_answer(here: Installation) -> bool:
+    """Return whether the store can be asked: an embedded one that is stopped has no server."""
+    return here.store_folder is None or is_answering(here.store_folder) or here.is_running
+
+
+def _restored(here: Installation) -> RestoredReading:
+    return restored.measure_restored(here.data, here.store_url if _may_answer(here) else "", here.broker)
 
 
 def _system(here: Installation) -> SystemLimits:
@@ -49,6 +59,7 @@ BROKER_CHECKS: tuple[Check, ...] = (
     Check("disk.fsync", DISK, "Fsync time", _fsync, disk.judge_fsync, is_timed=True),
     Check("store.server", STORE, "Server", measure_store, store.judge_reachable, is_timed=True),
     Check("store.format", STORE, "Format", measure_store, store.judge_format),
+    Check("store.restored", STORE, "Restored backup", _restored, restored.judge_restored),
     Check("store.durability", STORE, "Durability", measure_store, store.judge_durability),
     Check("store.eviction", STORE, "Eviction", measure_store, store.judge_eviction),
     Check("store.memory", STORE, "Memory", measure_store, store.judge_memory),

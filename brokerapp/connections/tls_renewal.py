@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 #: Seconds between two looks at the files, which take some microseconds.
 CHECK_SECONDS = 2.0
 
-#: What distinguishes two states of a file, after symbolic links, which is what certbot and Kubernetes change; None: it
-#: cannot be looked at.
-_FileState = tuple[int, int, int] | None
+#: What distinguishes two states of a file, after symbolic links, which is what certbot and Kubernetes change: also the
+#: time of the last change of its permissions. None: it cannot be looked at.
+_FileState = tuple[int, int, int, int] | None
 
 _Made = TypeVar("_Made")
 
@@ -48,20 +48,19 @@ class RenewedFromFiles(Generic[_Made]):
         return self._latest
 
     def renew(self) -> None:
-        """Read the files again if they have changed since they were read. They are slow to read."""
+        """Read the files again if they have changed since they were read, or could not be used. It takes long."""
         with self._lock:
             states = self._file_states()
-            if states == self._states:
+            if states == self._states and not self.problem:
                 return
             self._states = states
             try:
                 self._latest = self._make(self._stores)
-            except ConfigurationRefused as wrong:
-                if str(wrong) != self.problem:
-                    logger.error(
-                        "%s: changed files cannot be used, the previous ones stay in use: %s", self._use, wrong
-                    )
-                self.problem = str(wrong)
+            except Exception as wrong:  # whatever is wrong with a file or its reader, the previous one stays in use
+                why = str(wrong) if isinstance(wrong, ConfigurationRefused) else f"{type(wrong).__name__}: {wrong}"
+                if why != self.problem:
+                    logger.error("%s: changed files cannot be used, the previous ones stay in use: %s", self._use, why)
+                self.problem = why
             else:
                 self.problem = ""
                 logger.info("%s: new connections use the changed %s", self._use, ", ".join(self._files))
@@ -75,7 +74,7 @@ def _file_state(path: str) -> _FileState:
         found = Path(path).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 async def keep_renewed(held: Iterable[RenewedFromFiles[Any]]) -> None:

@@ -313,7 +313,7 @@ def test_a_check_that_hangs_or_fails_does_not_stop_the_others():
     results = run_checks(table, "fine", limit=0.2)
     released.set()
     assert [each.level for each in results] == [Level.FAILURE, Level.FAILURE, Level.OK]
-    assert results[0].findings[0].text == "The check did not finish within 0.2 seconds."
+    assert results[0].findings[0].text == "The check did not answer within 0.2 s."
     assert results[1].findings[0].text == "The check could not be carried out: RuntimeError: broken."
 
 

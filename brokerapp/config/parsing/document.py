@@ -14,7 +14,7 @@ from lxml import etree
 
 from brokerapp.config.parsing.broker_config import ImportFinding, ImportOutcome, line_label
 from brokerapp.config.parsing.load_context import LoadContext
-from brokerapp.config.parsing.placeholders import resolve
+from brokerapp.config.parsing.placeholders import resolve, variable_of
 from brokerapp.errors import ConfigurationRefused
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ class Element:
     def _resolved(self, text: str, attribute: str, properties: Mapping[str, str]) -> str:
         value, missing = resolve(text, properties) if "${" in text else (text, ())
         for name in missing:
-            why = f"placeholder ${{{name}}} has no value, so that the text itself is used: set it in the environment"
+            why = (
+                f"placeholder ${{{name}}} has no value, so that the text itself is used (ActiveMQ does not start): set "
+                f"the environment variable {variable_of(name)}, name a property file, or write ${{{name}:DEFAULT}}"
+            )
             self.note(ImportOutcome.UNKNOWN, why, attribute)
         return value
 

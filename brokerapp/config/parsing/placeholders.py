@@ -8,6 +8,11 @@ from collections.abc import Mapping
 _PLACEHOLDER = re.compile(r"\$\{([^${}:]+)(?::([^${}]*))?\}")
 
 
+def variable_of(name: str) -> str:
+    """Return the environment variable of a placeholder: MAIL_HOST for `mail.host`."""
+    return name.upper().replace(".", "_").replace("-", "_")
+
+
 def resolve(text: str, properties: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Return the text with placeholders replaced, and the names of those without a value, which stay.
 
@@ -17,8 +22,7 @@ def resolve(text: str, properties: Mapping[str, str]) -> tuple[str, tuple[str, .
 
     def value(match: re.Match[str]) -> str:
         name, default = match.groups()
-        variable = name.upper().replace(".", "_").replace("-", "_")
-        found = properties.get(name, properties.get(variable, default))
+        found = properties.get(name, properties.get(variable_of(name), default))
         if found is None:
             missing.append(name)
             return match[0]

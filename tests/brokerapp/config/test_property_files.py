@@ -48,6 +48,14 @@ def test_encrypted_properties_have_no_value(tmp_path):
     assert any(each.startswith("placeholder ${secret} has no value, so that the text itself is used") for each in why)
 
 
+def test_a_placeholder_without_a_value_is_reported_with_its_line_and_how_to_give_it_one(tmp_path):
+    config = read_config(write(tmp_path, "", "<broker brokerName='b' dataDirectory='${mail.host}'/>"))
+    [finding] = [each for each in config.report if "placeholder" in each.why]
+    assert finding.line
+    assert "placeholder ${mail.host} has no value" in finding.why
+    assert "set the environment variable MAIL_HOST, name a property file, or write ${mail.host:DEFAULT}" in finding.why
+
+
 def test_what_comes_as_text_alone_has_no_files_read(tmp_path):
     (tmp_path / "names.properties").write_text("name=filed\n")
     text = write(tmp_path, CONFIGURERS[0].replace("${activemq.conf}", str(tmp_path))).read_text()

@@ -5,15 +5,19 @@ import logging
 import os
 import shutil
 import ssl
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from brokerapp.connections import tls_renewal
-from brokerapp.connections.tls_renewal import ClientContexts, ServerContext, keep_renewed
+from brokerapp.connections.tls_renewal import ClientContexts, RenewedFromFiles, ServerContext, keep_renewed
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.model.transport_connector import ClientAuth, KeyStore, TlsOptions, TlsStores
 from tests.certificates import PASSWORD, Authority, shake_hands
+
+#: A user who may read what everybody may.
+NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,109 @@ def test_a_key_without_its_certificate_is_not_used(authority, certbot):
     server.held.renew()
     assert shown(server, authority) == first.der
     assert "is not that of the certificate in" in server.held.problem
+
+
+def half(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+#: What may befall the files of a renewed certificate, for a moment or longer.
+FAULTS = {
+    "the certificate is half written": lambda certbot, _: half(certbot.chain),
+    "the key is half written": lambda certbot, _: half(certbot.key),
+    "the certificate is empty": lambda certbot, _: certbot.chain.write_bytes(b""),
+    "the certificate is binary": lambda certbot, _: certbot.chain.write_bytes(os.urandom(900)),
+    "the certificate is a folder": lambda certbot, _: (certbot.chain.unlink(), certbot.chain.mkdir()),
+    "the certificate is missing": lambda certbot, _: certbot.chain.unlink(),
+    "the key is missing": lambda certbot, _: certbot.key.unlink(),
+    "the key is of another certificate": lambda certbot, other: shutil.copy(other.key, certbot.key),
+    "the key is encrypted": lambda certbot, other: shutil.copy(other.locked_key, certbot.key),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_whatever_befalls_the_files_the_former_certificate_is_shown_until_they_are_right(
+    fault, authority, certbot, caplog, monkeypatch
+):
+    monkeypatch.setattr(tls_renewal, "CHECK_SECONDS", 0.01)
+    first, other = certbot.renew(), authority.issue("other")
+    context = ServerContext(certbot.stores, use="connectors")
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+
+    async def served() -> bytes:
+        text = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+        return ssl.PEM_cert_to_DER_cert(text)
+
+    watching = asyncio.create_task(keep_renewed([context.held]))
+    FAULTS[fault](certbot, other)
+    async with asyncio.timeout(20):
+        while not context.held.problem:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)  # it is looked at several times
+    assert await served() == first.der
+    [record] = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert "the previous ones stay in use" in record.message
+
+    if certbot.chain.is_dir():
+        certbot.chain.rmdir()
+    second = certbot.renew()
+    async with asyncio.timeout(20):
+        while await served() != second.der:
+            await asyncio.sleep(0.01)
+    assert not context.held.problem
+    watching.cancel()
+    server.close()
+
+
+def test_a_key_that_this_user_may_read_again_is_read_again(authority):
+    if os.geteuid():
+        pytest.skip("only root can become another user")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        one = authority.issue("one", folder=folder)
+        server = ServerContext(TlsStores(KeyStore(str(one.crt)), KeyStore(str(one.key))))
+        second = authority.issue("two", folder=folder)
+        for old, new in ((one.crt, second.crt), (one.key, second.key)):
+            new.replace(old)
+        one.key.chmod(0o600)
+        renew_as_nobody(server)
+        assert "Permission denied" in server.held.problem
+        assert shown(server, authority) == one.der
+        one.key.chmod(0o644)
+        renew_as_nobody(server)
+        assert not server.held.problem
+        assert shown(server, authority) == second.der
+
+
+def renew_as_nobody(server: ServerContext) -> None:
+    os.seteuid(NOBODY)
+    try:
+        server.held.renew()
+    finally:
+        os.seteuid(0)
+
+
+def test_an_error_that_no_file_explains_is_tried_again_and_does_not_end_the_renewal(caplog, tmp_path):
+    file, tries = tmp_path / "store", []
+    file.write_text("1")
+
+    def make(_stores: TlsStores) -> int:
+        tries.append(1)
+        if len(tries) in (2, 3):
+            raise OSError(24, "Too many open files")
+        return len(tries)
+
+    held = RenewedFromFiles(TlsStores(KeyStore(str(file))), make, "connectors")
+    file.write_text("12")
+    for _ in range(2):
+        held.renew()
+        assert (held.latest(), "Too many open files" in held.problem) == (1, True)
+    held.renew()
+    assert (held.latest(), held.problem) == (4, "")
+    assert [each.levelno for each in caplog.records].count(logging.ERROR) == 1
 
 
 def test_clients_are_trusted_by_the_trust_store_as_it_is_now(authority, certbot, tmp_path):

@@ -1,10 +1,13 @@
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import javax.jms.BytesMessage;
+import javax.jms.IllegalStateException;
+import javax.jms.JMSException;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.Queue;
 import javax.jms.Session;
+import javax.jms.Topic;
 import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQMessageProducer;
@@ -41,9 +44,38 @@ public class Limits {
         scene.note("got", Scene.texts(consumer, 1));
         Session second = narrow(scene, scene.own("id")).createSession(false, Session.AUTO_ACKNOWLEDGE);
         scene.note("the first ended", ended.await(Scene.PATIENCE, TimeUnit.MILLISECONDS));
-        MessageConsumer again = second.createDurableSubscriber(second.createTopic(scene.own("T")), "sub");
+        MessageConsumer again = takenOver(second, second.createTopic(scene.own("T")));
         scene.note("again", Scene.texts(again, 1));
+        awaitClosed(session);
         scene.attempt("the first goes on", () -> session.createProducer(session.createQueue(scene.own("Q"))));
+    }
+
+    /** The subscription once the broker has removed its former consumer: ActiveMQ closes the former connection before. */
+    private static MessageConsumer takenOver(Session session, Topic topic) throws Exception {
+        long end = System.currentTimeMillis() + Scene.PATIENCE;
+        while (true) {
+            try {
+                return session.createDurableSubscriber(topic, "sub");
+            } catch (JMSException refused) {
+                if (!String.valueOf(refused.getMessage()).contains("in use") || System.currentTimeMillis() > end) {
+                    throw refused;
+                }
+                Thread.sleep(20);
+            }
+        }
+    }
+
+    /** Wait until the client has closed a session, which it does after it has told the listener of the connection. */
+    private static void awaitClosed(Session session) throws Exception {
+        long end = System.currentTimeMillis() + Scene.PATIENCE;
+        while (System.currentTimeMillis() < end) {
+            try {
+                session.getTransacted();
+            } catch (IllegalStateException closed) {
+                return;
+            }
+            Thread.sleep(20);
+        }
     }
 
     /** Send a message as a client sends it whose clock differs by so many milliseconds. */
