@@ -203,6 +203,8 @@ def make_restore(
     with BackupReader(options.file) as reader:
         if reader.manifest.encryption is not None:
             reader.unlock(find_passphrase(options.passphrase_file) or ask_existing())
+        elif options.passphrase_file is not None:  # a plain file may have been put in the place of an encrypted one
+            raise BackupRefused(f"{options.file} is not encrypted: leave out --passphrase-file if it never was")
         target = RestoreTarget(
             data, options.name or reader.manifest.broker, role,
             url=url, shard_urls=_shard_urls(options.shard),

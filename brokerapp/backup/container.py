@@ -7,6 +7,7 @@ it comes; its size is put into its header afterwards.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import secrets
 import tarfile
@@ -108,7 +109,7 @@ class BackupWriter:
         complete = replace(
             found, parts=tuple(self._parts), encryption=self._key.parameters if self._key is not None else None
         )
-        data = complete.to_bytes()
+        data = complete.to_bytes(self._key.seal if self._key is not None else lambda _: "")
         self._file.write(_header(manifest.NAME, len(data)) + data + bytes(-len(data) % tarfile.BLOCKSIZE))
         self._file.write(bytes(2 * tarfile.BLOCKSIZE))
         self._file.flush()
@@ -149,10 +150,11 @@ class BackupReader:
             raise BackupRefused(f"backup {path} cannot be read: {error.strerror}") from None
         try:
             self._members = self._read_members()
-            self.manifest = read_manifest(self._read_small(manifest.NAME))
+            self._stored_manifest = read_manifest(self._read_small(manifest.NAME))
         except BaseException:
             self._file.close()
             raise
+        self.manifest = self._stored_manifest.manifest
 
     def __enter__(self) -> Self:
         return self
@@ -161,9 +163,13 @@ class BackupReader:
         self._file.close()
 
     def unlock(self, passphrase: str) -> None:
-        """Take the passphrase of an encrypted backup. Raises BackupRefused for a wrong one."""
-        if self.manifest.encryption is not None:
-            self._key = PassphraseKey.open(passphrase, self.manifest.encryption)
+        """Take the passphrase of an encrypted backup. Raises BackupRefused for a wrong one, or a changed manifest."""
+        if self.manifest.encryption is None:
+            return
+        key = PassphraseKey.open(passphrase, self.manifest.encryption)
+        if not hmac.compare_digest(self._stored_manifest.seal, key.seal(self._stored_manifest.canonical)):
+            raise BackupRefused(f"{self.path} was changed: its manifest was not made with this passphrase")
+        self._key = key
 
     def verify(self, report: Progress) -> None:
         """Compare size and checksum of each part with the manifest.
@@ -179,6 +185,10 @@ class BackupReader:
                 size += len(block)
             if size != part.bytes or digest.hexdigest() != part.sha256:
                 raise BackupRefused(f"{self.path} is damaged: the checksum of its part {part.name} differs")
+        if self._key is not None and not self._key.seals:
+            report(
+                "its manifest is not authenticated, as earlier versions made it: make sure that nobody could change the file"
+            )
         report(f"{self.path} is intact: {len(self.manifest.parts)} parts")
 
     def has(self, name: str) -> bool:
