@@ -6,11 +6,15 @@ it comes; its size is put into its header afterwards.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import os
+import re
 import secrets
+import shutil
 import tarfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +30,10 @@ from brokerapp.errors import BackupRefused
 
 #: Bytes that are read or written at once.
 BLOCK_BYTES = 1024 * 1024
+#: Seconds since the last write after which a temporary file that nobody holds is removed. Locks tell nothing of other
+#: machines on some shares, but a backup that runs writes more often: a store begins its snapshot within 10 minutes.
+LEFTOVER_SECONDS = 3600.0
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 Progress = Callable[[str], None]
 
@@ -42,11 +50,11 @@ class PartWriter:
         self._put(self._encryptor.update(data) if self._encryptor else data)
         return len(data)
 
-    def finish(self) -> str:
-        """Write what is held of them, and return the checksum of what is in the file."""
+    def finish_entry(self, name: str) -> PartEntry:
+        """Write what is held of them, and describe what is in the file."""
         if self._encryptor:
             self._put(self._encryptor.finish())
-        return self._digest.hexdigest()
+        return PartEntry(name, self.bytes, self._digest.hexdigest(), self._encryptor is not None)
 
     def _put(self, data: bytes) -> None:
         self._file.write(data)
@@ -59,16 +67,17 @@ class BackupWriter:
 
     def __init__(self, path: Path, key: PassphraseKey | None) -> None:
         self.path, self._key = path, key
-        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        self._temporary = temporary_beside(path)
         self._parts: list[PartEntry] = []
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         if self.path.exists():
             raise BackupRefused(f"{self.path} exists: choose another name, or delete it")
         if not self.path.parent.is_dir():
             raise BackupRefused(f"folder {self.path.parent} not found: create it, or choose another one")
-        descriptor = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        self._file = os.fdopen(descriptor, "w+b", buffering=BLOCK_BYTES)
+        _remove_leftovers(self.path.parent)
+        self._file = create_temporary(self._temporary)
         return self
 
     def __exit__(
@@ -81,17 +90,44 @@ class BackupWriter:
     @contextmanager
     def part(self, name: str) -> Iterator[PartWriter]:
         """Add a part: yield what writes it."""
+        with self._member(name) as entry:
+            writer = self._part_writer(name, self._file)
+            yield writer
+            entry.append(writer.finish_entry(name))
+
+    @contextmanager
+    def part_beside(self, name: str) -> Iterator[PartWriter]:
+        """Add a part, while others are written, too: it goes into a temporary file first, as it will stand here."""
+        path = temporary_beside(self.path)
+        with create_temporary(path) as file:
+            try:
+                writer = self._part_writer(name, file)
+                yield writer
+                found = writer.finish_entry(name)
+                file.seek(0)
+                with self._lock, self._member(name) as entry:
+                    shutil.copyfileobj(file, self._file, BLOCK_BYTES)
+                    entry.append(found)
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _part_writer(self, name: str, file: BinaryIO) -> PartWriter:
+        return PartWriter(file, self._key.encryptor(name) if self._key else None)
+
+    @contextmanager
+    def _member(self, name: str) -> Iterator[list[PartEntry]]:
+        """Write what is before and behind the content of a part; the context says at its end what that was."""
         begin = self._file.tell()
         self._file.write(bytes(tarfile.BLOCKSIZE))
-        writer = PartWriter(self._file, self._key.encryptor(name) if self._key else None)
-        yield writer
-        digest = writer.finish()
-        self._file.write(bytes(-writer.bytes % tarfile.BLOCKSIZE))
+        written: list[PartEntry] = []
+        yield written
+        [entry] = written
+        self._file.write(bytes(-entry.bytes % tarfile.BLOCKSIZE))
         end = self._file.tell()
         self._file.seek(begin)
-        self._file.write(_header(name, writer.bytes))
+        self._file.write(_header(name, entry.bytes))
         self._file.seek(end)
-        self._parts.append(PartEntry(name, writer.bytes, digest, self._key is not None))
+        self._parts.append(entry)
 
     def add(self, name: str, data: bytes) -> None:
         """Add a part of these bytes."""
@@ -119,6 +155,32 @@ class BackupWriter:
         self._temporary.rename(self.path)
         sync_folder(self.path.parent)
         return complete
+
+
+# -- temporary files
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return a new name beside a backup, for what becomes of it or a part of it."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+def create_temporary(path: Path) -> BinaryIO:
+    """Create such a file, for its owner only, and lock it: that tells it from one that a killed process left."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return os.fdopen(descriptor, "w+b", buffering=BLOCK_BYTES)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of backups that were killed."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(OSError):  # it went meanwhile, or is somebody else's
+            if _TEMPORARY.fullmatch(path.name) and time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+                with path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
 
 
 def _header(name: str, size: int) -> bytes:
@@ -187,7 +249,8 @@ class BackupReader:
                 raise BackupRefused(f"{self.path} is damaged: the checksum of its part {part.name} differs")
         if self._key is not None and not self._key.seals:
             report(
-                "its manifest is not authenticated, as earlier versions made it: make sure that nobody could change the file"
+                "its manifest is not authenticated, as earlier versions made it: "
+                "make sure that nobody could change the file"
             )
         report(f"{self.path} is intact: {len(self.manifest.parts)} parts")
 

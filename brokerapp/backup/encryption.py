@@ -2,8 +2,8 @@
 
 scrypt derives a key from the passphrase, and HKDF one for each part from that. A part is encrypted in chunks with
 AES-256-GCM. The nonce of a chunk is its number and whether it is the last one, so that chunks cannot be exchanged, left
-out or cut off unnoticed (the STREAM construction, which age and Tink use, too). The manifest is not encrypted, but sealed
-with another key of these (HMAC-SHA-256).
+out or cut off unnoticed (the STREAM construction, which age and Tink use, too). The manifest is not encrypted, but
+sealed with another key of these (HMAC-SHA-256).
 """
 
 from __future__ import annotations

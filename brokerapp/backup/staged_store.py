@@ -30,6 +30,7 @@ KEYS_AT_ONCE = 1_000
 #: and with what names of others of them begin.
 _MOMENTARY = frozenset({
     b"lives", b"nodes", b"requests", b"moving", b"shards:move", b"replicas", b"libraries", b"secret", b"restored",
+    b"sync-delay",
 })  # fmt: skip
 _MOMENTARY_PREFIXES = (b"node:", b"requests:", b"request:", b"reply:", b"lease:", b"run-progress:")
 _FOLDER, _BASE = "appendonlydir", "appendonly.aof.1.base.rdb"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 
@@ -11,9 +14,12 @@ import pytest
 import redis
 
 from analytics.archive.trace_stream import TraceStream
+from brokerapp.backup import key_copy
 from brokerapp.backup.broker_restore import RestoreTarget, restore_backup
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.key_copy import copy_keys
+from brokerapp.backup.server_snapshot import ServerSnapshot
+from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.system.environment import PROJECT
 from tests.backup.restored_broker import BrokerInFolder, backup, content_of, restore
@@ -307,7 +313,10 @@ def test_keys_of_all_types_are_copied_with_what_they_remember(servers):
         assert kept[0] == kept[1]
 
 
-ALLOWED = "+psync +replconf +info +client|pause +client|unpause +config|get +config|set +exists +hgetall +hmget +select"
+ALLOWED = (
+    "+psync +replconf +info +client|pause +client|unpause +config|get +config|set +exists +hgetall +hmget +select "
+    "+get +set +del"
+)
 
 
 def test_the_user_of_a_store_needs_few_commands(servers, tmp_path, capsys):
@@ -327,9 +336,72 @@ def test_the_user_of_a_store_needs_few_commands(servers, tmp_path, capsys):
         assert failed == (name == "no-replica")
         # Who may not set the delay to 0 has the server write a file first.
         assert (server.folder / "dump.rdb").exists() is (name != "documented")
+        assert not server.ask("EXISTS", StoreKeys("orders").sync_delay)
     assert server.ask("CONFIG", "GET", "repl-diskless-sync-delay")[b"repl-diskless-sync-delay"] == b"30"
     assert "gives no snapshot: " in capsys.readouterr().err
     assert restore(tmp_path / "no-settings", "--data", tmp_path / "data") == 0
+
+
+DELAY = "repl-diskless-sync-delay"
+KILLED_WITH_DELAY_AT_0 = """
+import os, sys
+from brokerapp.backup import command_line
+from brokerapp.backup.server_snapshot import ServerSnapshot
+ServerSnapshot.request = lambda snapshot: os.kill(os.getpid(), 9)
+command_line.backup(sys.argv[1:], "sluice backup")
+"""
+
+
+def test_the_delay_of_replicas_is_set_again_by_the_backup_after_one_that_was_killed(servers, tmp_path):
+    server = servers("store")
+    server.ask("HSET", "{orders}:state", "seq", "5")
+    server.ask("CONFIG", "SET", DELAY, "7")
+    file = tmp_path / "file"
+    arguments = [str(file), "--redis", url_of(server), "--name", "orders"]
+    killed = subprocess.run([sys.executable, "-c", KILLED_WITH_DELAY_AT_0, *arguments], check=False, timeout=60)
+    assert killed.returncode == -9
+    assert server.ask("CONFIG", "GET", DELAY)[DELAY.encode()] == b"0"
+    [left] = tmp_path.glob(".file.*.tmp")
+    assert backup(*arguments) == 0
+    assert server.ask("CONFIG", "GET", DELAY)[DELAY.encode()] == b"7"
+    assert not server.ask("EXISTS", StoreKeys("orders").sync_delay)
+
+    assert left.exists(), "one that may be written to yet was removed"
+    os.utime(left, (0, 0))
+    assert backup(tmp_path / "another", *arguments[1:]) == 0
+    assert not left.exists()
+
+
+def test_a_backup_fails_when_another_server_became_the_primary(servers, tmp_path, capsys, monkeypatch):
+    primary, replica = servers("primary"), servers("replica")
+    primary.ask("HSET", "{orders}:state", "seq", "5")
+    replica.replicate(primary.port)
+    read = ServerSnapshot.read
+
+    def read_and_fail_over(snapshot, write):
+        size = read(snapshot, write)
+        replica.ask("REPLICAOF", "NO", "ONE")
+        primary.ask("REPLICAOF", "127.0.0.1", replica.port)
+        return size
+
+    monkeypatch.setattr(ServerSnapshot, "read", read_and_fail_over)
+    both = f"redis://127.0.0.1:{primary.port},127.0.0.1:{replica.port}/0"
+    assert backup(tmp_path / "file", "--redis", both, "--name", "orders") == 1
+    assert "changed during the backup: start it again" in capsys.readouterr().err
+    assert list(tmp_path.glob("*file*")) == []
+
+
+def test_keys_that_the_target_does_not_write_to_disk_in_time_fail_the_restore(servers, monkeypatch):
+    monkeypatch.setattr(key_copy, "SYNC_MS", 200)
+    source, target = servers("source"), servers("target", appendfsync="no")
+    source.ask("SET", "{b}:string", "x")
+    target.ask("ACL", "SETUSER", "unknown", "on", ">secret", "~*", "+@all", "-config")
+    with redis.Redis(port=source.port) as full:
+        with redis.Redis(port=target.port, username="unknown", password="secret") as late:
+            with pytest.raises(StoreUnavailable, match="did not write all keys to its disk within 0.2 s"):
+                copy_keys(full, late, b"{b}:")
+        with redis.Redis(port=target.port) as meant:
+            assert copy_keys(full, meant, b"{b}:") == 1, "it is set to leave that to the system"
 
 
 def test_a_replica_gives_no_backup_as_it_may_lag(servers, tmp_path, capsys):
