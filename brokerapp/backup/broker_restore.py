@@ -39,6 +39,9 @@ HARMLESS = frozenset({"lost+found", "backups"})
 #: Seconds for a target store to answer.
 ANSWER_SECONDS = 60.0
 
+#: Up to which entry of the trace stream an archive that is yet to come has events.
+NO_ARCHIVE = ("0-0", 0)
+
 #: Adds parts to the folder that is prepared; returns sentences for the operator.
 RestoreParts = Callable[[Path], list[str]]
 
@@ -53,7 +56,7 @@ class RestoreTarget:
     url: str = ""  #: of the store of shard 0; "": the embedded one
     shard_urls: Mapping[int, str] = field(default_factory=dict)  #: of the other shards
     harmless: frozenset[str] = HARMLESS  #: names that the data folder may hold
-    archived: tuple[str, int] | None = None  #: up to which entry of the trace stream an archive has events
+    archived: tuple[str, int] | None = None  #: up to which entry of the trace stream the console's archive has events
     is_of_console: bool = False  #: else `runbroker` finds the name of the broker in the data folder
 
 
@@ -203,11 +206,11 @@ def _restore_store(
     folder = work / ("store" if stays else f"snapshot-{min(entry.shards)}")
     with StagedStore.prepare(folder, reader, entry) as staged:
         staged.keep_only(entry, reader.manifest.broker, target.broker)
-        staged.renew(entry, target.broker)
+        staged.renew(entry, target.broker, reader.manifest.made)
         if 0 in entry.shards:
             staged.locate_shards(target.broker, target.shard_urls)
-            if target.archived is not None:
-                staged.align_trace(target.broker, *target.archived)
+            if target.is_of_console:
+                staged.align_trace(target.broker, *(target.archived or NO_ARCHIVE))
         for number in entry.shards:
             if (url := _external(target).get(number)) is not None:
                 _copy(staged, target, mark, number, url, copied)

@@ -11,7 +11,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.monitoring.node_metrics import watched_disk
 from brokerapp.store.server.disk_space import DiskSpace
-from brokerapp.store.server.durability import durability_loss, replica_shortage, rollback_notice
+from brokerapp.store.server.durability import durability_loss, replica_shortage, restore_notice, rollback_notice
 from console.access.roles import Sees, everything
 from console.broker.snapshot import BrokerSnapshot
 from console.topology.broken_links import find_broken_links
@@ -153,9 +153,12 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
         return HealthSummary(
             "look", f"{pluralize_count(len(found), 'queue')} growing: messages arrive faster than they are consumed."
         )
-    if totals.pending:
-        return HealthSummary("good", f"Healthy. {pluralize_count(totals.pending, 'message')} in queues.")
-    return HealthSummary("good", "Healthy. All queues are empty.")
+    queues = f"{pluralize_count(totals.pending, 'message')} in queues." if totals.pending else "All queues are empty."
+    return HealthSummary("good", " ".join(filter(None, ("Healthy.", queues, _restored(picture)))))
+
+
+def _restored(picture: BrokerSnapshot) -> str:
+    return next(filter(None, (restore_notice(node.store, node.seen_ms) for node in picture.nodes)), "")
 
 
 def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:

@@ -21,6 +21,7 @@ from brokerapp.backup.key_copy import copy_keys
 from brokerapp.backup.server_snapshot import ServerSnapshot
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.store.server.durability import restore_notice, rollback_notice
 from brokerapp.system.environment import PROJECT
 from tests.backup.restored_broker import BrokerInFolder, backup, content_of, restore
 from tests.faults.load import Account
@@ -260,17 +261,34 @@ def test_a_broker_that_does_not_run_is_backed_up_too(broker_in, tmp_path):
     original.end()
 
 
+def test_a_restore_is_told_as_such_and_not_as_a_rollback(plain, broker_in, tmp_path):
+    assert restore(plain, "--data", tmp_path / "restored", "--replace") == 0
+    restored = broker_in("restored")
+    restored.start()
+    [node] = restored.admin(lambda admin: admin.nodes())
+    assert rollback_notice(node.store, node.seen_ms) == ""
+    with BackupReader(plain) as reader:
+        made = reader.manifest.made[:19].replace("T", " ")
+    assert restore_notice(node.store, node.seen_ms).endswith(f"UTC from the backup of {made} UTC.")
+    assert restore_notice(node.store, node.seen_ms + 24 * 3600 * 1000) == ""
+    restored.end()
+
+
 def test_the_archiver_goes_on_where_its_archive_ends(servers, tmp_path):
     """An archive is read after the snapshot of the store, so it may be ahead of the trace stream there."""
     source, target = servers("source"), servers("target")
     source.ask("HSET", "{orders}:state", "seq", "5")
     for number in range(1, 4):
         source.ask("XADD", "{orders}:trace", f"{number}-0", "b", "events", "n", "1")
+    source.ask("XTRIM", "{orders}:trace", "MINID", "2-0")  # what was archived there, and may not be here
     assert backup(tmp_path / "file", "--redis", url_of(source), "--name", "orders") == 0
-    for archived, ordinal, left in (("2-0", 2, ["3-0"]), ("9-0", 9, [])):
+    for archived, ordinal, left in (("2-0", 2, ["3-0"]), ("9-0", 9, []), ("0-0", 0, ["2-0", "3-0"])):
         target.ask("FLUSHALL")
         with BackupReader(tmp_path / "file") as reader:
-            place = RestoreTarget(tmp_path / archived, "orders", None, url=url_of(target), archived=(archived, ordinal))
+            place = RestoreTarget(
+                tmp_path / archived, "orders", None, url=url_of(target),
+                archived=(archived, ordinal) if ordinal else None, is_of_console=True,
+            )  # fmt: skip
             restore_backup(reader, place, print)
         stream = TraceStream(url_of(target), "orders")
         page = stream.read(archived, ordinal)
@@ -397,9 +415,11 @@ def test_keys_that_the_target_does_not_write_to_disk_in_time_fail_the_restore(se
     source.ask("SET", "{b}:string", "x")
     target.ask("ACL", "SETUSER", "unknown", "on", ">secret", "~*", "+@all", "-config")
     with redis.Redis(port=source.port) as full:
-        with redis.Redis(port=target.port, username="unknown", password="secret") as late:
-            with pytest.raises(StoreUnavailable, match="did not write all keys to its disk within 0.2 s"):
-                copy_keys(full, late, b"{b}:")
+        with (
+            redis.Redis(port=target.port, username="unknown", password="secret") as late,
+            pytest.raises(StoreUnavailable, match=r"did not write all keys to its disk within 0\.2 s"),
+        ):
+            copy_keys(full, late, b"{b}:")
         with redis.Redis(port=target.port) as meant:
             assert copy_keys(full, meant, b"{b}:") == 1, "it is set to leave that to the system"
 

@@ -4,7 +4,8 @@
                            the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how
                            many logs are; format: of all that is stored; changes: how many were made; rollbacks:
                            how often the store was rolled back, and of the last time rollback_life, rollback_ms (when)
-                           and rollback_changes (how many are missing); shards: how many shards were added;
+                           and rollback_changes (how many are missing); restored_ms: when it was restored from the
+                           backup of backup_ms; shards: how many shards were added;
                            moves: number of the last move of a family that the shard knows of
 {B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
