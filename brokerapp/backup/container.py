@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from brokerapp.backup import manifest
+from brokerapp.backup.data_folder import sync_folder
 from brokerapp.backup.encryption import PartDecryptor, PartEncryptor, PassphraseKey
 from brokerapp.backup.manifest import BackupManifest, PartEntry, read_manifest
 from brokerapp.errors import BackupRefused
@@ -189,15 +190,6 @@ def _header(name: str, size: int) -> bytes:
     header = info.tobuf(tarfile.GNU_FORMAT)
     assert len(header) == tarfile.BLOCKSIZE, f"{name} is too long for one header"
     return header
-
-
-def sync_folder(path: Path) -> None:
-    """Sync the entries of a folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class BackupReader:

@@ -24,11 +24,14 @@ Command: TypeAlias = tuple[Any, ...]
 Client: TypeAlias = Any  # of the driver, whose types do not fit its answers
 
 
-def copy_keys(source: Client, target: Client, prefix: bytes) -> int:
-    """Copy the keys that begin so, with their expiry; return how many. Raises StoreUnavailable, BackupRefused."""
+def copy_keys(source: Client, target: Client, prefix: bytes, check: Callable[[], None] = lambda: None) -> int:
+    """Copy the keys that begin so, with their expiry; return how many. `check` raises an error that ends it between two
+    batches. Raises StoreUnavailable, BackupRefused.
+    """
     count = 0
     try:
         for keys in batches(source.scan_iter(match=pattern(prefix), count=KEYS_AT_ONCE), KEYS_AT_ONCE):
+            check()
             _write(target, _commands_of(source, keys))
             count += len(keys)
         if not _wait_until_synced(target):

@@ -31,7 +31,7 @@ KEYS_AT_ONCE = 1_000
 #: and with what names of others of them begin.
 _MOMENTARY = frozenset({
     b"lives", b"nodes", b"requests", b"moving", b"shards:move", b"replicas", b"libraries", b"secret", b"restored",
-    b"sync-delay",
+    b"restoring", b"sync-delay",
 })  # fmt: skip
 _MOMENTARY_PREFIXES = (b"node:", b"requests:", b"request:", b"reply:", b"lease:", b"run-progress:")
 #: What the store's state tells of its last rollback.
@@ -108,6 +108,11 @@ class StagedStore:
         for number, url in urls.items():
             record = json.loads(self.client.hget(key, str(number)) or "{}")
             self.client.hset(key, str(number), json.dumps({**record, "url": url}))
+
+    def remove_shard(self, broker: str, number: int) -> None:
+        """Remove the keys of a shard that was copied elsewhere."""
+        prefix = prefix_of(broker, number)
+        self._for_each_key(lambda pipe, key: key.startswith(prefix) and bool(pipe.unlink(key)))
 
     def mark(self, broker: str, mark: RestoredMark) -> None:
         """Note in shard 0 what it was restored from."""

@@ -44,6 +44,7 @@
 {B}:replicas       string  how many replicas confirm changes, as the node that started last wants
 {B}:secret         string  by what the members know each other
 {B}:restored       string  JSON: the backup that the store was restored from, until it acts as the original
+{B}:restoring      string  JSON: the restore that fills the store; expires
 {B}:sync-delay     string  `RUN_ID SECONDS`: repl-diskless-sync-delay of the server, while a backup has it at 0
 {B}:requests       list    ids of what operators ask of any node
 {B}:requests:NAME  list    the same of one of them
@@ -231,6 +232,10 @@ class StoreKeys:
     @property
     def restored(self) -> str:
         return self._key("restored")
+
+    @property
+    def restoring(self) -> str:
+        return self._key("restoring")
 
     @property
     def sync_delay(self) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
-from brokerapp.backup.broker_restore import check_data_folder
 from brokerapp.backup.container import BackupReader, BackupWriter
+from brokerapp.backup.data_folder import check_data_folder
 from brokerapp.backup.encryption import PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.errors import BackupRefused
