@@ -51,7 +51,9 @@ def measure_files(here: Installation) -> FileModes | None:
     if not here.data.exists():
         return None
     secrets = (_mode(here.data / each) for each in SECRET_FILES)
-    return FileModes(_mode(here.data), tuple(each for each in secrets if each.exists), _mode(here.environment.archive))
+    return FileModes(
+        _mode(here.data), tuple(each for each in secrets if each.exists), _mode(here.environment.archive)
+    )
 
 
 def _mode(path: Path) -> FileMode:

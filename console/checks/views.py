@@ -54,7 +54,8 @@ def checks(request: HttpRequest) -> HttpResponse:
         "summary": summary(results),
         "problems": [ShownResult(each) for level in PROBLEMS for each in results if each.level is level],
         "sections": [
-            (name, [ShownResult(each) for each in rows]) for name, rows in groupby(in_order, lambda each: each.section)
+            (name, [ShownResult(each) for each in rows])
+            for name, rows in groupby(in_order, lambda each: each.section)
         ],
     }
     return render(request, "checks/checks.html", context)
