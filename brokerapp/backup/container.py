@@ -241,8 +241,7 @@ class BackupReader:
                 raise BackupRefused(f"{self.path} is damaged: the checksum of its part {part.name} differs")
         if self._key is not None and not self._key.seals:
             report(
-                "its manifest is not authenticated, as earlier versions made it: "
-                "make sure that nobody could change the file"
+                "its manifest is not authenticated, as earlier versions made it: check who else could write to the file"
             )
         report(f"{self.path} is intact: {len(self.manifest.parts)} parts")
 

@@ -12,12 +12,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from brokerapp.errors import BackupRefused
-from brokerapp.store.restored_mark import RestoredMark
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, lock_directory, make_private_directory
 
 #: The mark, and the folder of the embedded store.
@@ -72,7 +72,7 @@ class TargetFolder:
     """The data folder that a restore fills."""
 
     def __init__(self, data: Path, owner: RestoreOwner) -> None:
-        self.data, self._work = data, data / WORK_FOLDER
+        self.data, self._work, self._mark = data, data / WORK_FOLDER, owner.mark
         self._progress: dict[str, Any] = owner.to_json()
         self.former: RestoreOwner | None = None  #: that was killed as it restored into this folder
 
@@ -87,6 +87,7 @@ class TargetFolder:
         check_data_folder(self.data, harmless)
         _remove(self.prepared)  # one that was killed before it noted anything
         self._note()
+        write_mark(self.data, replace(self._mark, role=RestoredRole.INCOMPLETE))
         self.prepared.mkdir(mode=0o700)
 
     def move_up(self) -> None:
@@ -174,7 +175,8 @@ def _remove_unfinished(data: Path) -> RestoreOwner | None:
     if not progress or _is_complete(work, progress):
         return None
     left = _names_in(work / _PREPARED)
-    for path in (*(data / each for each in progress.get("names", ()) if each not in left), work / _PREPARED):
+    moved = {NAME, *progress.get("names", ())} - (left - {NAME})  # an incomplete mark is there from the beginning
+    for path in (*(data / each for each in sorted(moved)), work / _PREPARED):
         _remove(path)
     return RestoreOwner(progress["id"], RestoredMark.from_json(progress["mark"]))
 

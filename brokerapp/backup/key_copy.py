@@ -37,7 +37,7 @@ def copy_keys(source: Client, target: Client, prefix: bytes, check: Callable[[],
         if not _wait_until_synced(target):
             raise StoreUnavailable(
                 f"the target store did not write all keys to its disk within {SYNC_MS / 1000:g} s: "
-                "look at its disk, and restore again"
+                "check its disk, and restore the backup again"
             )
     except redis.ResponseError as error:
         raise BackupRefused(f"the target store refused a command: {error}") from error

@@ -13,7 +13,7 @@ from brokerapp.backup.staged_store import StagedStore
 from brokerapp.backup.target_store import TargetStore
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.server.embedded import EmbeddedStore
-from tests.backup.restored_broker import content_of, restore
+from tests.backup.restored_broker import BrokerInFolder, content_of, restore
 from tests.faults.servers import Server
 from tests.waiting import wait_until
 
@@ -105,6 +105,13 @@ def test_a_restore_that_was_killed_anywhere_is_begun_again_or_complete(
     assert step > 6
     assert "again" in outcomes
     assert every > 1 or outcomes == {"again", "complete"}
+
+
+def test_nothing_starts_in_the_folder_of_a_restore_that_was_killed(plain, tmp_path):
+    broker = BrokerInFolder(tmp_path, "data")
+    assert killed_at(6, plain, "--data", broker.data)
+    assert "was not completely restored from the backup of 20" in broker.refusal()
+    assert not (broker.data / "store").exists()
 
 
 def test_two_restores_into_one_store_are_told_apart_from_their_beginning(plain, server, tmp_path, capsys, monkeypatch):
