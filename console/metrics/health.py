@@ -127,7 +127,15 @@ class HealthSummary:
 
 
 def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSummary:
-    """Summarize the health of the broker in one sentence."""
+    """Summarize the health of the broker in one sentence; another one tells of a recent restore."""
+    summary = _summarize(picture, found)
+    restored = next(filter(None, (restore_notice(node.store, node.seen_ms) for node in picture.nodes)), "")
+    if restored and summary.state in {"good", "look"}:
+        return HealthSummary(summary.state, f"{summary.sentence} {restored}")
+    return summary
+
+
+def _summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSummary:
     if (wrong := _of_nodes(picture)) is not None:
         return wrong
     totals, cluster = picture.totals, picture.cluster
@@ -153,12 +161,9 @@ def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSumm
         return HealthSummary(
             "look", f"{pluralize_count(len(found), 'queue')} growing: messages arrive faster than they are consumed."
         )
-    queues = f"{pluralize_count(totals.pending, 'message')} in queues." if totals.pending else "All queues are empty."
-    return HealthSummary("good", " ".join(filter(None, ("Healthy.", queues, _restored(picture)))))
-
-
-def _restored(picture: BrokerSnapshot) -> str:
-    return next(filter(None, (restore_notice(node.store, node.seen_ms) for node in picture.nodes)), "")
+    if totals.pending:
+        return HealthSummary("good", f"Healthy. {pluralize_count(totals.pending, 'message')} in queues.")
+    return HealthSummary("good", "Healthy. All queues are empty.")
 
 
 def _of_nodes(picture: BrokerSnapshot) -> HealthSummary | None:
