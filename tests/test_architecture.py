@@ -116,7 +116,7 @@ PROJECT_IMPORTS: dict[str, str] = {
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "
-        "brokerapp.nodes.links.members brokerapp.backup.data_folder_mark brokerapp.version"
+        "brokerapp.nodes.links.members brokerapp.backup.data_folder brokerapp.version"
     ),
     "brokerapp.runtime": "brokerapp",
     "brokerapp.management": "brokerapp",

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokerapp.backup.broker_backup import AddParts, BackupResult, BackupSource, write_backup
-from brokerapp.backup.broker_restore import HARMLESS, RestoreParts, RestoreTarget, restore_backup
+from brokerapp.backup.broker_restore import RestoreParts, RestoreTarget, restore_backup
 from brokerapp.backup.container import BackupReader
+from brokerapp.backup.data_folder import HARMLESS, check_restored
 from brokerapp.backup.decision import decide
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.passphrase import ask_existing, ask_new, check_new, find_passphrase
@@ -163,6 +164,7 @@ def _restore(options: argparse.Namespace, program: str) -> None:
         check_store_url(options.redis)
     data = options.data.resolve()
     if options.file is None:
+        check_restored(data)
         broker, url = DataDirectory(data).stored_broker()
         say_decision(broker, role, data=data, url=options.redis or url or "")
         return
@@ -203,6 +205,8 @@ def make_restore(
     with BackupReader(options.file) as reader:
         if reader.manifest.encryption is not None:
             reader.unlock(find_passphrase(options.passphrase_file) or ask_existing())
+        elif options.passphrase_file is not None:  # a plain file may have been put in the place of an encrypted one
+            raise BackupRefused(f"{options.file} is not encrypted: leave out --passphrase-file if it never was")
         target = RestoreTarget(
             data, options.name or reader.manifest.broker, role,
             url=url, shard_urls=_shard_urls(options.shard),

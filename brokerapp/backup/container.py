@@ -6,10 +6,15 @@ it comes; its size is put into its header afterwards.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import hmac
 import os
+import re
 import secrets
+import shutil
 import tarfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,12 +24,17 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from brokerapp.backup import manifest
+from brokerapp.backup.data_folder import sync_folder
 from brokerapp.backup.encryption import PartDecryptor, PartEncryptor, PassphraseKey
 from brokerapp.backup.manifest import BackupManifest, PartEntry, read_manifest
 from brokerapp.errors import BackupRefused
 
 #: Bytes that are read or written at once.
 BLOCK_BYTES = 1024 * 1024
+#: Seconds since the last write after which a temporary file that nobody holds is removed. Locks tell nothing of other
+#: machines on some shares, but a backup that runs writes more often: a store begins its snapshot within 10 minutes.
+LEFTOVER_SECONDS = 3600.0
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 Progress = Callable[[str], None]
 
@@ -41,11 +51,11 @@ class PartWriter:
         self._put(self._encryptor.update(data) if self._encryptor else data)
         return len(data)
 
-    def finish(self) -> str:
-        """Write what is held of them, and return the checksum of what is in the file."""
+    def finish_entry(self, name: str) -> PartEntry:
+        """Write what is held of them, and describe what is in the file."""
         if self._encryptor:
             self._put(self._encryptor.finish())
-        return self._digest.hexdigest()
+        return PartEntry(name, self.bytes, self._digest.hexdigest(), self._encryptor is not None)
 
     def _put(self, data: bytes) -> None:
         self._file.write(data)
@@ -58,16 +68,17 @@ class BackupWriter:
 
     def __init__(self, path: Path, key: PassphraseKey | None) -> None:
         self.path, self._key = path, key
-        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        self._temporary = temporary_beside(path)
         self._parts: list[PartEntry] = []
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         if self.path.exists():
             raise BackupRefused(f"{self.path} exists: choose another name, or delete it")
         if not self.path.parent.is_dir():
             raise BackupRefused(f"folder {self.path.parent} not found: create it, or choose another one")
-        descriptor = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        self._file = os.fdopen(descriptor, "w+b", buffering=BLOCK_BYTES)
+        _remove_leftovers(self.path.parent)
+        self._file = create_temporary(self._temporary)
         return self
 
     def __exit__(
@@ -80,17 +91,44 @@ class BackupWriter:
     @contextmanager
     def part(self, name: str) -> Iterator[PartWriter]:
         """Add a part: yield what writes it."""
+        with self._member(name) as entry:
+            writer = self._part_writer(name, self._file)
+            yield writer
+            entry.append(writer.finish_entry(name))
+
+    @contextmanager
+    def part_beside(self, name: str) -> Iterator[PartWriter]:
+        """Add a part, while others are written, too: it goes into a temporary file first, as it will stand here."""
+        path = temporary_beside(self.path)
+        with create_temporary(path) as file:
+            try:
+                writer = self._part_writer(name, file)
+                yield writer
+                found = writer.finish_entry(name)
+                file.seek(0)
+                with self._lock, self._member(name) as entry:
+                    shutil.copyfileobj(file, self._file, BLOCK_BYTES)
+                    entry.append(found)
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _part_writer(self, name: str, file: BinaryIO) -> PartWriter:
+        return PartWriter(file, self._key.encryptor(name) if self._key else None)
+
+    @contextmanager
+    def _member(self, name: str) -> Iterator[list[PartEntry]]:
+        """Write what is before and behind the content of a part; the context says at its end what that was."""
         begin = self._file.tell()
         self._file.write(bytes(tarfile.BLOCKSIZE))
-        writer = PartWriter(self._file, self._key.encryptor(name) if self._key else None)
-        yield writer
-        digest = writer.finish()
-        self._file.write(bytes(-writer.bytes % tarfile.BLOCKSIZE))
+        written: list[PartEntry] = []
+        yield written
+        [entry] = written
+        self._file.write(bytes(-entry.bytes % tarfile.BLOCKSIZE))
         end = self._file.tell()
         self._file.seek(begin)
-        self._file.write(_header(name, writer.bytes))
+        self._file.write(_header(name, entry.bytes))
         self._file.seek(end)
-        self._parts.append(PartEntry(name, writer.bytes, digest, self._key is not None))
+        self._parts.append(entry)
 
     def add(self, name: str, data: bytes) -> None:
         """Add a part of these bytes."""
@@ -108,7 +146,7 @@ class BackupWriter:
         complete = replace(
             found, parts=tuple(self._parts), encryption=self._key.parameters if self._key is not None else None
         )
-        data = complete.to_bytes()
+        data = complete.to_bytes(self._key.seal if self._key is not None else lambda _: "")
         self._file.write(_header(manifest.NAME, len(data)) + data + bytes(-len(data) % tarfile.BLOCKSIZE))
         self._file.write(bytes(2 * tarfile.BLOCKSIZE))
         self._file.flush()
@@ -120,21 +158,38 @@ class BackupWriter:
         return complete
 
 
+# -- temporary files
+
+
+def temporary_beside(path: Path) -> Path:
+    """Return a new name beside a backup, for what becomes of it or a part of it."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+def create_temporary(path: Path) -> BinaryIO:
+    """Create such a file, for its owner only, and lock it: that tells it from one that a killed process left."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return os.fdopen(descriptor, "w+b", buffering=BLOCK_BYTES)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of backups that were killed."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(OSError):  # it went meanwhile, or is somebody else's
+            if _TEMPORARY.fullmatch(path.name) and time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+                with path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
+
+
 def _header(name: str, size: int) -> bytes:
     info = tarfile.TarInfo(name)
     info.size, info.mode, info.mtime = size, 0o600, int(time.time())
     header = info.tobuf(tarfile.GNU_FORMAT)
     assert len(header) == tarfile.BLOCKSIZE, f"{name} is too long for one header"
     return header
-
-
-def sync_folder(path: Path) -> None:
-    """Sync the entries of a folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class BackupReader:
@@ -149,10 +204,11 @@ class BackupReader:
             raise BackupRefused(f"backup {path} cannot be read: {error.strerror}") from None
         try:
             self._members = self._read_members()
-            self.manifest = read_manifest(self._read_small(manifest.NAME))
+            self._stored_manifest = read_manifest(self._read_small(manifest.NAME))
         except BaseException:
             self._file.close()
             raise
+        self.manifest = self._stored_manifest.manifest
 
     def __enter__(self) -> Self:
         return self
@@ -161,9 +217,13 @@ class BackupReader:
         self._file.close()
 
     def unlock(self, passphrase: str) -> None:
-        """Take the passphrase of an encrypted backup. Raises BackupRefused for a wrong one."""
-        if self.manifest.encryption is not None:
-            self._key = PassphraseKey.open(passphrase, self.manifest.encryption)
+        """Take the passphrase of an encrypted backup. Raises BackupRefused for a wrong one, or a changed manifest."""
+        if self.manifest.encryption is None:
+            return
+        key = PassphraseKey.open(passphrase, self.manifest.encryption)
+        if not hmac.compare_digest(self._stored_manifest.seal, key.seal(self._stored_manifest.canonical)):
+            raise BackupRefused(f"{self.path} was changed: its manifest was not made with this passphrase")
+        self._key = key
 
     def verify(self, report: Progress) -> None:
         """Compare size and checksum of each part with the manifest.
@@ -179,6 +239,10 @@ class BackupReader:
                 size += len(block)
             if size != part.bytes or digest.hexdigest() != part.sha256:
                 raise BackupRefused(f"{self.path} is damaged: the checksum of its part {part.name} differs")
+        if self._key is not None and not self._key.seals:
+            report(
+                "its manifest is not authenticated, as earlier versions made it: check who else could write to the file"
+            )
         report(f"{self.path} is intact: {len(self.manifest.parts)} parts")
 
     def has(self, name: str) -> bool:

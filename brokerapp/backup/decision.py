@@ -8,7 +8,7 @@ from pathlib import Path
 
 import redis
 
-from brokerapp.backup.data_folder_mark import read_mark, write_mark
+from brokerapp.backup.data_folder import check_restored, read_mark, write_mark
 from brokerapp.errors import BackupRefused
 from brokerapp.store.client.failures import store_failure
 from brokerapp.store.client.keys import StoreKeys
@@ -25,6 +25,8 @@ def decide(broker: str, role: RestoredRole | None, *, data: Path | None = None, 
     Its store is in the data folder, or behind the URL. Raises BackupRefused, StoreUnavailable.
     """
     keys = StoreKeys(broker)
+    if data is not None:
+        check_restored(data)
     with ExitStack() as opened:
         if not url:
             assert data is not None, "a store in no folder has a URL"

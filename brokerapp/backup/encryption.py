@@ -2,11 +2,14 @@
 
 scrypt derives a key from the passphrase, and HKDF one for each part from that. A part is encrypted in chunks with
 AES-256-GCM. The nonce of a chunk is its number and whether it is the last one, so that chunks cannot be exchanged, left
-out or cut off unnoticed (the STREAM construction, which age and Tink use, too).
+out or cut off unnoticed (the STREAM construction, which age and Tink use, too). The manifest is not encrypted, but
+sealed with another key of these (HMAC-SHA-256).
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 from typing import Any
 
@@ -18,7 +21,11 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from brokerapp.errors import BackupRefused
 
-SCHEME = "scrypt-aes256gcm-stream"
+#: The scheme of new backups, and that of the first version, whose manifests have no seal. Their keys differ, so that a
+#: sealed backup cannot be passed off as one of those.
+SCHEME, UNSEALED_SCHEME = "scrypt-aes256gcm-stream-sealed", "scrypt-aes256gcm-stream"
+#: With what the purpose of each derived key begins.
+_PURPOSES = {SCHEME: "sluice sealed backup", UNSEALED_SCHEME: "sluice backup"}
 SALT_BYTES, KEY_BYTES, TAG_BYTES = 16, 32, 16
 #: Work factors of scrypt: 128 MiB and some 0.4 s for each attempt to guess.
 SCRYPT = {"n": 2**17, "r": 8, "p": 1}
@@ -33,8 +40,8 @@ _CHECK = b"sluice backup"
 class PassphraseKey:
     """The key of one backup, derived from a passphrase."""
 
-    def __init__(self, passphrase: str, salt: bytes, work: dict[str, int]) -> None:
-        self._salt, self._work = salt, work
+    def __init__(self, passphrase: str, salt: bytes, work: dict[str, int], scheme: str = SCHEME) -> None:
+        self._salt, self._work, self._scheme = salt, work, scheme
         self._master = Scrypt(salt=salt, length=KEY_BYTES, **work).derive(passphrase.encode())
 
     @staticmethod
@@ -45,8 +52,9 @@ class PassphraseKey:
     @staticmethod
     def open(passphrase: str, parameters: dict[str, Any]) -> PassphraseKey:
         """Return the key of a backup with these parameters. Raises BackupRefused for another passphrase."""
-        if parameters.get("scheme") != SCHEME:
-            raise BackupRefused(f"the backup is encrypted as {parameters.get('scheme')!r}, expected {SCHEME!r}")
+        scheme = str(parameters.get("scheme"))
+        if scheme not in _PURPOSES:
+            raise BackupRefused(f"the backup is encrypted as {scheme!r}, expected one of {', '.join(_PURPOSES)}")
         try:
             work = {name: int(parameters[name]) for name in SCRYPT}
             salt, check = bytes.fromhex(parameters["salt"]), parameters["check"]
@@ -54,7 +62,7 @@ class PassphraseKey:
             raise BackupRefused("the backup is damaged: the parameters of its encryption cannot be read") from None
         if any(not 1 <= work[name] <= most for name, most in MAX_SCRYPT.items()):
             raise BackupRefused("the backup is damaged: its encryption asks for too much memory")
-        key = PassphraseKey(passphrase, salt, work)
+        key = PassphraseKey(passphrase, salt, work, scheme)
         if key.parameters["check"] != check:
             raise BackupRefused("the passphrase is wrong: the backup was encrypted with another one")
         return key
@@ -63,7 +71,18 @@ class PassphraseKey:
     def parameters(self) -> dict[str, Any]:
         """Return what the manifest keeps, by which a passphrase gives the same key again."""
         check = AESGCM(self._derived("check")).encrypt(bytes(12), _CHECK, None)
-        return {"scheme": SCHEME, "salt": self._salt.hex(), **self._work, "check": check.hex()}
+        return {"scheme": self._scheme, "salt": self._salt.hex(), **self._work, "check": check.hex()}
+
+    @property
+    def seals(self) -> bool:
+        """Return whether manifests of this scheme have a seal."""
+        return self._scheme != UNSEALED_SCHEME
+
+    def seal(self, manifest: bytes) -> str:
+        """Return the seal of a manifest, which nobody without the passphrase can make; "" in the first scheme."""
+        if not self.seals:
+            return ""
+        return hmac.digest(self._derived("manifest"), manifest, hashlib.sha256).hex()
 
     def encryptor(self, part: str) -> PartEncryptor:
         """Return what encrypts a part."""
@@ -74,7 +93,7 @@ class PassphraseKey:
         return PartDecryptor(self._derived(f"part {part}"), part)
 
     def _derived(self, purpose: str) -> bytes:
-        return HKDF(SHA256(), KEY_BYTES, None, f"sluice backup {purpose}".encode()).derive(self._master)
+        return HKDF(SHA256(), KEY_BYTES, None, f"{_PURPOSES[self._scheme]} {purpose}".encode()).derive(self._master)
 
 
 def _nonce(number: int, is_last: bool) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import redis
@@ -24,20 +25,37 @@ Command: TypeAlias = tuple[Any, ...]
 Client: TypeAlias = Any  # of the driver, whose types do not fit its answers
 
 
-def copy_keys(source: Client, target: Client, prefix: bytes) -> int:
-    """Copy the keys that begin so, with their expiry; return how many. Raises StoreUnavailable, BackupRefused."""
+def copy_keys(source: Client, target: Client, prefix: bytes, check: Callable[[], None] = lambda: None) -> int:
+    """Copy the keys that begin so, with their expiry; return how many. `check` raises an error that ends it between two
+    batches. Raises StoreUnavailable, BackupRefused.
+    """
     count = 0
     try:
         for keys in batches(source.scan_iter(match=pattern(prefix), count=KEYS_AT_ONCE), KEYS_AT_ONCE):
+            check()
             _write(target, _commands_of(source, keys))
             count += len(keys)
-        if target.info("persistence").get("aof_enabled"):
-            target.execute_command("WAITAOF", 1, 0, SYNC_MS)
+        if not _wait_until_synced(target):
+            raise StoreUnavailable(
+                f"the target store did not write all keys to its disk within {SYNC_MS / 1000:g} s: "
+                "check its disk, and restore the backup again"
+            )
     except redis.ResponseError as error:
         raise BackupRefused(f"the target store refused a command: {error}") from error
     except (redis.RedisError, OSError) as error:
         raise StoreUnavailable(f"the target store failed: {failure_reason(error)}") from error
     return count
+
+
+def _wait_until_synced(target: Client) -> bool:
+    """Wait until the target has all on its disk, and return whether it has, or is not meant to."""
+    if not target.info("persistence").get("aof_enabled"):
+        return True
+    with suppress(redis.ResponseError):  # it may not be asked
+        if target.config_get("appendfsync").get("appendfsync") == "no":
+            return True
+    synced: int = target.execute_command("WAITAOF", 1, 0, SYNC_MS)[0]
+    return synced > 0
 
 
 def _write(target: Client, commands: Iterator[Command]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -70,13 +71,24 @@ class BackupManifest:
         """Return the numbers of the broker's shards."""
         return tuple(sorted(number for each in self.stores for number in each.shards))
 
-    def to_bytes(self) -> bytes:
-        """Return the manifest as JSON, with its own checksum."""
+    def to_bytes(self, seal: Callable[[bytes], str]) -> bytes:
+        """Return the manifest as JSON, with its own checksum and its seal."""
         content = asdict(self)
-        return json.dumps({"sha256": _digest(content), "manifest": content}, indent=1).encode()
+        canonical = _canonical(content)
+        document = {"sha256": _digest(canonical), "seal": seal(canonical), "manifest": content}
+        return json.dumps(document, indent=1).encode()
 
 
-def read_manifest(data: bytes) -> BackupManifest:
+@dataclass(frozen=True, slots=True)
+class StoredManifest:
+    """A manifest as it was found in a file."""
+
+    manifest: BackupManifest
+    canonical: bytes  #: of which the seal was made
+    seal: str  #: "" in backups that are not encrypted
+
+
+def read_manifest(data: bytes) -> StoredManifest:
     """Read a manifest. Raises BackupRefused for one that is damaged, or of a newer format."""
     try:
         document = json.loads(data)
@@ -89,12 +101,18 @@ def read_manifest(data: bytes) -> BackupManifest:
             f"the backup has format {found}, and this version of Sluice supports formats up to {FORMAT}: "
             f"restore it with Sluice {content.get('sluice', 'of a later version')}"
         )
-    if document.get("sha256") != _digest(content):
+    canonical = _canonical(content)
+    if document.get("sha256") != _digest(canonical):
         raise BackupRefused("the backup is damaged: the checksum of its manifest differs")
     stores = tuple(StoreEntry(**{**each, "shards": tuple(each["shards"])}) for each in content["stores"])
     parts = tuple(PartEntry(**each) for each in content["parts"])
-    return BackupManifest(**{**content, "stores": stores, "parts": parts, "left_out": tuple(content["left_out"])})
+    manifest = BackupManifest(**{**content, "stores": stores, "parts": parts, "left_out": tuple(content["left_out"])})
+    return StoredManifest(manifest, canonical, str(document.get("seal", "")))
 
 
-def _digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def _digest(canonical: bytes) -> str:
+    return hashlib.sha256(canonical).hexdigest()
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True).encode()

@@ -7,7 +7,7 @@ replication at that moment.
 `REPLCONF rdb-only` leaves out what is written meanwhile, which a replica would get next. With `capa eof` the child
 sends what it writes (`$EOF:MARK`); without, the server writes a file first and sends that (`$LENGTH`). The former is
 delayed by `repl-diskless-sync-delay`, for other replicas to come; so it is asked for only where that is 0, or may be
-set to 0.
+set to 0. The store notes the former value until it is set again, as a killed backup cannot: the next one does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import redis
 
 from brokerapp.errors import BackupRefused, StoreUnavailable
 from brokerapp.store.client.failures import store_failure
+from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.system.store_address import without_password
 
@@ -53,16 +54,18 @@ class ServerFacts:
 
 
 class ServerSnapshot:
-    """One snapshot of the server behind a URL. `key` is one of the keys that it is for. Raises StoreUnavailable."""
+    """One snapshot of the server behind a URL. `keys` are those of a shard in it. Raises StoreUnavailable."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, keys: StoreKeys) -> None:
         self._name = without_password(url)
         self.client: Any = blocking_client(
-            url, key, protocol=2, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS
+            url, keys.state, protocol=2, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS
         )
         self._stream: Any = None
         self._received = bytearray()
+        self._note = keys.sync_delay
         self._delay = ""  # that the server has else
+        self._is_noted = False
         self.offset = 0  #: at which the snapshot was taken, once it has begun
 
     def close(self) -> None:
@@ -73,6 +76,10 @@ class ServerSnapshot:
     def give_up(self) -> None:
         """End a snapshot that is under way; another one may be prepared then."""
         self._restore_delay()
+        if self._is_noted:  # not before, as the server may hold writes
+            with suppress(redis.RedisError, OSError):
+                self.client.delete(self._note)
+            self._is_noted = False
         self._received.clear()
         if self._stream is not None:
             with suppress(redis.RedisError, OSError):
@@ -220,15 +227,28 @@ class ServerSnapshot:
 
     def _is_undelayed(self) -> bool:
         """Return whether the server would send a snapshot without a file at once, after setting it so where allowed."""
+        run = self.facts().run_id
         with suppress(redis.ResponseError, redis.ConnectionError, OSError):
             found = self.client.config_get(_DELAY).get(_DELAY)
             if found is None:
                 return False
             if int(found):
+                self.client.set(self._note, f"{run} {found}")
+                self._is_noted = True
                 self.client.config_set(_DELAY, 0)
                 self._delay = found
+            else:
+                self._delay = self._delay_before(run)
+                self._is_noted = bool(self._delay)
             return True
         return False
+
+    def _delay_before(self, run: str) -> str:
+        """Return the delay that the server had before a backup that was killed; "" without one in this run of it."""
+        with suppress(redis.RedisError, OSError):
+            noted_run, _, delay = (self.client.get(self._note) or b"").decode().partition(" ")
+            return delay if noted_run == run else ""
+        return ""
 
     def _restore_delay(self) -> None:
         if self._delay:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -30,8 +31,11 @@ KEYS_AT_ONCE = 1_000
 #: and with what names of others of them begin.
 _MOMENTARY = frozenset({
     b"lives", b"nodes", b"requests", b"moving", b"shards:move", b"replicas", b"libraries", b"secret", b"restored",
+    b"restoring", b"sync-delay",
 })  # fmt: skip
 _MOMENTARY_PREFIXES = (b"node:", b"requests:", b"request:", b"reply:", b"lease:", b"run-progress:")
+#: What the store's state tells of its last rollback.
+_OF_ROLLBACKS = ("rollbacks", "rollback_life", "rollback_ms", "rollback_changes")
 _FOLDER, _BASE = "appendonlydir", "appendonly.aof.1.base.rdb"
 _POLL_SECONDS = 0.1
 
@@ -80,15 +84,23 @@ class StagedStore:
         if removed:
             self._rewrite_file()
 
-    def renew(self, entry: StoreEntry, broker: str) -> None:
-        """End all sessions, and let sequence numbers go on beyond those that the original may have given since."""
+    def renew(self, entry: StoreEntry, broker: str, made: str) -> None:
+        """End all sessions, and let sequence numbers go on beyond those that the original may have given since.
+
+        The function for that counts a rollback. An operator wanted this one: it is noted as a restore instead.
+        """
         self.client.function_load(LIBRARY, replace=True)
+        noted = {"restored_ms": time.time_ns() // 1_000_000, "backup_ms": _milliseconds(made)}
         for number in entry.shards:
             keys = StoreKeys(broker, number)
             if self.client.exists(keys.state):
+                before = self.client.hmget(keys.state, _OF_ROLLBACKS)
                 self.client.execute_command(
                     "FCALL", f"{PREFIX}fence_after_rollback", 2, keys.state, keys.nodes, "", 0, 0, keys.signals
                 )
+                self.client.hdel(keys.state, *_OF_ROLLBACKS)
+                known = {name: value for name, value in zip(_OF_ROLLBACKS, before, strict=True) if value is not None}
+                self.client.hset(keys.state, mapping={**known, **noted})
 
     def locate_shards(self, broker: str, urls: Mapping[int, str]) -> None:
         """Note in shard 0 where the other shards are now."""
@@ -97,6 +109,11 @@ class StagedStore:
             record = json.loads(self.client.hget(key, str(number)) or "{}")
             self.client.hset(key, str(number), json.dumps({**record, "url": url}))
 
+    def remove_shard(self, broker: str, number: int) -> None:
+        """Remove the keys of a shard that was copied elsewhere."""
+        prefix = prefix_of(broker, number)
+        self._for_each_key(lambda pipe, key: key.startswith(prefix) and bool(pipe.unlink(key)))
+
     def mark(self, broker: str, mark: RestoredMark) -> None:
         """Note in shard 0 what it was restored from."""
         self.client.set(StoreKeys(broker).restored, mark.to_json())
@@ -104,7 +121,8 @@ class StagedStore:
     def align_trace(self, broker: str, archived: str, ordinal: int) -> None:
         """Let the trace stream go on after the last entry that an archive has, which was the ordinal-th.
 
-        Else the archiver would take it for another stream, and archive again what it has.
+        Else the archiver would take it for another stream, and archive again what it has, or take entries for lost that
+        the archive of the original has.
         """
         key = StoreKeys(broker).trace
         if not self.client.exists(key):
@@ -159,6 +177,10 @@ def _rename(pipe: Any, key: bytes, renamed: Mapping[bytes, bytes]) -> bool:
         return False  # it has its new name
     pipe.rename(key, renamed[prefix] + key[len(prefix) :])
     return True
+
+
+def _milliseconds(made: str) -> int:
+    return int(datetime.fromisoformat(made).timestamp() * 1000)
 
 
 def _id_order(id: str) -> tuple[int, int]:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from brokerapp.backup.container import BackupWriter, Progress
@@ -23,6 +21,7 @@ from brokerapp.backup.manifest import StoreEntry
 from brokerapp.backup.server_snapshot import ServerSnapshot
 from brokerapp.errors import BackupRefused, BrokerError, StoreUnavailable
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.system.store_address import without_password
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +69,17 @@ class _Server:
         self._facts = self.snapshot.facts()
         return self._facts.offset
 
+    def check_unchanged(self) -> None:
+        """Raise StoreUnavailable where another server is the primary by now.
+
+        It took over at an unknown moment: what it confirmed before the backup began is not in the snapshot.
+        """
+        keys = StoreKeys(self._broker, self.shards[0])
+        with closing(ServerSnapshot(self.url, keys)) as asked:  # by new connections, which look for the primary
+            if asked.facts().run_id != self._facts.run_id:
+                name = without_password(self.url)
+                raise StoreUnavailable(f"the primary of the store at {name} changed during the backup: start it again")
+
     def entry(self) -> StoreEntry:
         """Describe the snapshot that has begun."""
         epoch, changes, seq, format = self._counters
@@ -98,13 +108,15 @@ def take_snapshots(url: str, broker: str, writer: BackupWriter, report: Progress
             _write(servers[0], entries[0], writer, report)
         else:
             _write_all(servers, entries, writer, report)
+        for each in servers:
+            each.check_unchanged()
         return TakenSnapshots(tuple(entries), made, 1000 * pause)
 
 
 def _shards_of(url: str, broker: str) -> list[ShardStore]:
     """Return the shards of a broker. Raises BackupRefused where the store has no such broker."""
     keys = StoreKeys(broker)
-    asked = ServerSnapshot(url, keys.state)
+    asked = ServerSnapshot(url, keys)
     try:
         if not asked.ask("EXISTS", keys.state):
             raise BackupRefused(f"the store has no broker {broker!r}: check its name and the URL of the store")
@@ -122,7 +134,7 @@ def _servers_of(shards: Sequence[ShardStore], broker: str, opened: ExitStack) ->
     """
     servers: dict[str, _Server] = {}
     for shard in shards:
-        snapshot = ServerSnapshot(shard.url, StoreKeys(broker, shard.number).state)
+        snapshot = ServerSnapshot(shard.url, StoreKeys(broker, shard.number))
         opened.callback(snapshot.close)
         server = servers.setdefault(snapshot.facts().run_id, _Server(snapshot, shard.url, broker))
         if server.snapshot.database != snapshot.database:
@@ -210,19 +222,14 @@ def _write(server: _Server, entry: StoreEntry, writer: BackupWriter, report: Pro
 def _write_all(
     servers: Sequence[_Server], entries: Sequence[StoreEntry], writer: BackupWriter, report: Progress
 ) -> None:
-    """Read all snapshots at once, as a server gives up one that is not read, into files beside the backup."""
-    with tempfile.TemporaryDirectory(prefix=f".{writer.path.name}.", dir=writer.path.parent) as folder:
-        paths = [Path(folder) / each.part for each in entries]
+    """Read all snapshots at once, as a server gives up one that is not read."""
 
-        def read(at: int) -> None:
-            with paths[at].open("wb") as file:
-                servers[at].snapshot.read(file.write)
+    def read(at: int) -> None:
+        with writer.part_beside(entries[at].part) as part:
+            size = servers[at].snapshot.read(part.write)
+        report(f"store of shard {_numbers(entries[at])}: {size:,} bytes")
 
-        _at_once(range(len(servers)), read)
-        for entry, path in zip(entries, paths, strict=True):
-            writer.add_file(entry.part, path)
-            report(f"store of shard {_numbers(entry)}: {path.stat().st_size:,} bytes")
-            path.unlink()
+    _at_once(range(len(servers)), read)
 
 
 def _numbers(entry: StoreEntry) -> str:

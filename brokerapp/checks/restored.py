@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokerapp.backup.data_folder_mark import read_mark
+from brokerapp.backup.data_folder import read_mark
 from brokerapp.checks.results import Finding
 from brokerapp.errors import BackupRefused
 from brokerapp.store.client.keys import StoreKeys

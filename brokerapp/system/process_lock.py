@@ -41,7 +41,7 @@ class DirectoryInUse(Exception):
 
     def __init__(self, folder: Path, owner: str) -> None:
         super().__init__(f"{folder} is in use by {owner}: stop it, or choose another folder")
-        self.folder = folder
+        self.folder, self.owner = folder, owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from brokerapp.backup.broker_backup import AddParts, BackupResult, BackupSource, write_backup
-from brokerapp.backup.broker_restore import HARMLESS, RestoreParts
+from brokerapp.backup.broker_restore import RestoreParts
 from brokerapp.backup.command_line import ConsoleParts
 from brokerapp.backup.container import BackupReader, BackupWriter, Progress
+from brokerapp.backup.data_folder import HARMLESS
 from brokerapp.system.environment import Environment
 from console.backups.database import add_database, check_database, restore_database
 from console.backups.recorded_traffic import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from brokerapp.backup.data_folder_mark import read_mark
+from brokerapp.backup.data_folder import read_mark
 from brokerapp.store.restored_mark import RestoredMark
 
 

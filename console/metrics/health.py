@@ -11,7 +11,7 @@ from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.model.stats_records import DestinationStats
 from brokerapp.monitoring.node_metrics import watched_disk
 from brokerapp.store.server.disk_space import DiskSpace
-from brokerapp.store.server.durability import durability_loss, replica_shortage, rollback_notice
+from brokerapp.store.server.durability import durability_loss, replica_shortage, restore_notice, rollback_notice
 from console.access.roles import Sees, everything
 from console.broker.snapshot import BrokerSnapshot
 from console.topology.broken_links import find_broken_links
@@ -127,7 +127,15 @@ class HealthSummary:
 
 
 def summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSummary:
-    """Summarize the health of the broker in one sentence."""
+    """Summarize the health of the broker in one sentence; another one tells of a recent restore."""
+    summary = _summarize(picture, found)
+    restored = next(filter(None, (restore_notice(node.store, node.seen_ms) for node in picture.nodes)), "")
+    if restored and summary.state in {"good", "look"}:
+        return HealthSummary(summary.state, f"{summary.sentence} {restored}")
+    return summary
+
+
+def _summarize(picture: BrokerSnapshot, found: list[HealthFinding]) -> HealthSummary:
     if (wrong := _of_nodes(picture)) is not None:
         return wrong
     totals, cluster = picture.totals, picture.cluster

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import resource
 import stat
 import subprocess
 import sys
+import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from brokerapp.backup import manifest
 from brokerapp.backup.configuration import SECRETS, configured, is_secret, restore_configuration
 from brokerapp.backup.container import BackupReader, BackupWriter
-from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, PassphraseKey
+from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, UNSEALED_SCHEME, PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.passphrase import ask_new
 from brokerapp.errors import BackupRefused, ConfigurationRefused
 from brokerapp.system.environment import Environment
-from tests.backup.restored_broker import PASSPHRASE, backup
+from tests.backup.restored_broker import PASSPHRASE, backup, restore
 
 SIZES = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES]
 
@@ -106,9 +111,9 @@ def test_without_a_passphrase_secrets_are_left_out_and_it_says_so(original, tmp_
     assert b"secret of the cluster" not in (tmp_path / "file").read_bytes()
 
 
-def made_by_hand(path: Path, parts: dict[str, bytes]) -> Path:
-    """Write a backup as anybody can who knows its form."""
-    with BackupWriter(path, None) as writer:
+def made_by_hand(path: Path, parts: dict[str, bytes], key: PassphraseKey | None = None) -> Path:
+    """Write a backup as anybody can who knows its form, and the passphrase if it is encrypted."""
+    with BackupWriter(path, key) as writer:
         for name, content in parts.items():
             writer.add(name, content)
         writer.finish(BackupManifest("orders", "host", "2026-11-28T12:00:00", "1.0.0"))
@@ -130,6 +135,55 @@ def test_a_part_that_is_not_encrypted_is_refused_in_a_backup_that_is(tmp_path, k
     reader.manifest = replace(reader.manifest, encryption=key.parameters)
     with reader, pytest.raises(BackupRefused, match=r"was changed: its part store-0\.rdb is not encrypted"):
         reader.verify(print)
+
+
+def with_manifest(path: Path, change: Callable[[dict], dict]) -> Path:
+    """Give a backup another manifest with a correct checksum, as anybody can who may write the file."""
+    with tarfile.open(path) as archive:
+        members = [(each, archive.extractfile(each).read()) for each in archive.getmembers()]
+    with tarfile.open(path, "w") as archive:
+        for info, content in members:
+            if info.name == manifest.NAME:
+                document = json.loads(content)
+                document["manifest"] = change(document["manifest"])
+                digest = hashlib.sha256(json.dumps(document["manifest"], sort_keys=True).encode())
+                content = json.dumps({**document, "sha256": digest.hexdigest()}).encode()
+                info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_a_changed_manifest_of_an_encrypted_backup_is_refused(tmp_path, key):
+    file = with_manifest(
+        made_by_hand(tmp_path / "file", {"store-0.rdb": b"x"}, key), lambda found: found | {"broker": "another"}
+    )
+    with BackupReader(file) as reader, pytest.raises(BackupRefused, match="its manifest was not made with this pass"):
+        reader.unlock("a passphrase")
+
+
+def test_an_encrypted_backup_cannot_be_passed_off_as_one_of_the_form_without_seal(tmp_path, key):
+    file = with_manifest(
+        made_by_hand(tmp_path / "file", {"store-0.rdb": b"x"}, key),
+        lambda found: found | {"encryption": found["encryption"] | {"scheme": UNSEALED_SCHEME}},
+    )
+    with BackupReader(file) as reader, pytest.raises(BackupRefused, match="the passphrase is wrong"):
+        reader.unlock("a passphrase")
+
+
+def test_an_encrypted_backup_of_the_form_without_seal_is_read_and_it_says_so(tmp_path):
+    key = PassphraseKey("a passphrase", b"salt" * 4, {"n": 2, "r": 1, "p": 1}, UNSEALED_SCHEME)
+    with BackupReader(made_by_hand(tmp_path / "file", {"store-0.rdb": b"x"}, key)) as reader:
+        reader.unlock("a passphrase")
+        said: list[str] = []
+        reader.verify(said.append)
+        assert reader.read("store-0.rdb") == b"x"
+    assert said[0].startswith("its manifest is not authenticated")
+
+
+def test_a_passphrase_file_for_a_backup_that_is_not_encrypted_is_refused(tmp_path, passphrase_file, capsys):
+    file = made_by_hand(tmp_path / "file", {"store-0.rdb": b"x"})
+    assert restore(file, "--data", tmp_path / "data", "--passphrase-file", passphrase_file) == 1
+    assert f"{file} is not encrypted: leave out --passphrase-file if it never was" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 
@@ -11,10 +14,14 @@ import pytest
 import redis
 
 from analytics.archive.trace_stream import TraceStream
+from brokerapp.backup import key_copy
 from brokerapp.backup.broker_restore import RestoreTarget, restore_backup
 from brokerapp.backup.container import BackupReader
 from brokerapp.backup.key_copy import copy_keys
+from brokerapp.backup.server_snapshot import ServerSnapshot
+from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.store.server.durability import restore_notice, rollback_notice
 from brokerapp.system.environment import PROJECT
 from tests.backup.restored_broker import BrokerInFolder, backup, content_of, restore
 from tests.faults.load import Account
@@ -254,17 +261,34 @@ def test_a_broker_that_does_not_run_is_backed_up_too(broker_in, tmp_path):
     original.end()
 
 
+def test_a_restore_is_told_as_such_and_not_as_a_rollback(plain, broker_in, tmp_path):
+    assert restore(plain, "--data", tmp_path / "restored", "--replace") == 0
+    restored = broker_in("restored")
+    restored.start()
+    [node] = restored.admin(lambda admin: admin.nodes())
+    assert rollback_notice(node.store, node.seen_ms) == ""
+    with BackupReader(plain) as reader:
+        made = reader.manifest.made[:19].replace("T", " ")
+    assert restore_notice(node.store, node.seen_ms).endswith(f"UTC from the backup of {made} UTC.")
+    assert restore_notice(node.store, node.seen_ms + 24 * 3600 * 1000) == ""
+    restored.end()
+
+
 def test_the_archiver_goes_on_where_its_archive_ends(servers, tmp_path):
     """An archive is read after the snapshot of the store, so it may be ahead of the trace stream there."""
     source, target = servers("source"), servers("target")
     source.ask("HSET", "{orders}:state", "seq", "5")
     for number in range(1, 4):
         source.ask("XADD", "{orders}:trace", f"{number}-0", "b", "events", "n", "1")
+    source.ask("XTRIM", "{orders}:trace", "MINID", "2-0")  # what was archived there, and may not be here
     assert backup(tmp_path / "file", "--redis", url_of(source), "--name", "orders") == 0
-    for archived, ordinal, left in (("2-0", 2, ["3-0"]), ("9-0", 9, [])):
+    for archived, ordinal, left in (("2-0", 2, ["3-0"]), ("9-0", 9, []), ("0-0", 0, ["2-0", "3-0"])):
         target.ask("FLUSHALL")
         with BackupReader(tmp_path / "file") as reader:
-            place = RestoreTarget(tmp_path / archived, "orders", None, url=url_of(target), archived=(archived, ordinal))
+            place = RestoreTarget(
+                tmp_path / archived, "orders", None, url=url_of(target),
+                archived=(archived, ordinal) if ordinal else None, is_of_console=True,
+            )  # fmt: skip
             restore_backup(reader, place, print)
         stream = TraceStream(url_of(target), "orders")
         page = stream.read(archived, ordinal)
@@ -307,7 +331,10 @@ def test_keys_of_all_types_are_copied_with_what_they_remember(servers):
         assert kept[0] == kept[1]
 
 
-ALLOWED = "+psync +replconf +info +client|pause +client|unpause +config|get +config|set +exists +hgetall +hmget +select"
+ALLOWED = (
+    "+psync +replconf +info +client|pause +client|unpause +config|get +config|set +exists +hgetall +hmget +select "
+    "+get +set +del"
+)
 
 
 def test_the_user_of_a_store_needs_few_commands(servers, tmp_path, capsys):
@@ -327,9 +354,74 @@ def test_the_user_of_a_store_needs_few_commands(servers, tmp_path, capsys):
         assert failed == (name == "no-replica")
         # Who may not set the delay to 0 has the server write a file first.
         assert (server.folder / "dump.rdb").exists() is (name != "documented")
+        assert not server.ask("EXISTS", StoreKeys("orders").sync_delay)
     assert server.ask("CONFIG", "GET", "repl-diskless-sync-delay")[b"repl-diskless-sync-delay"] == b"30"
     assert "gives no snapshot: " in capsys.readouterr().err
     assert restore(tmp_path / "no-settings", "--data", tmp_path / "data") == 0
+
+
+DELAY = "repl-diskless-sync-delay"
+KILLED_WITH_DELAY_AT_0 = """
+import os, sys
+from brokerapp.backup import command_line
+from brokerapp.backup.server_snapshot import ServerSnapshot
+ServerSnapshot.request = lambda snapshot: os.kill(os.getpid(), 9)
+command_line.backup(sys.argv[1:], "sluice backup")
+"""
+
+
+def test_the_delay_of_replicas_is_set_again_by_the_backup_after_one_that_was_killed(servers, tmp_path):
+    server = servers("store")
+    server.ask("HSET", "{orders}:state", "seq", "5")
+    server.ask("CONFIG", "SET", DELAY, "7")
+    file = tmp_path / "file"
+    arguments = [str(file), "--redis", url_of(server), "--name", "orders"]
+    killed = subprocess.run([sys.executable, "-c", KILLED_WITH_DELAY_AT_0, *arguments], check=False, timeout=60)
+    assert killed.returncode == -9
+    assert server.ask("CONFIG", "GET", DELAY)[DELAY.encode()] == b"0"
+    [left] = tmp_path.glob(".file.*.tmp")
+    assert backup(*arguments) == 0
+    assert server.ask("CONFIG", "GET", DELAY)[DELAY.encode()] == b"7"
+    assert not server.ask("EXISTS", StoreKeys("orders").sync_delay)
+
+    assert left.exists(), "one that may be written to yet was removed"
+    os.utime(left, (0, 0))
+    assert backup(tmp_path / "another", *arguments[1:]) == 0
+    assert not left.exists()
+
+
+def test_a_backup_fails_when_another_server_became_the_primary(servers, tmp_path, capsys, monkeypatch):
+    primary, replica = servers("primary"), servers("replica")
+    primary.ask("HSET", "{orders}:state", "seq", "5")
+    replica.replicate(primary.port)
+    read = ServerSnapshot.read
+
+    def read_and_fail_over(snapshot, write):
+        size = read(snapshot, write)
+        replica.ask("REPLICAOF", "NO", "ONE")
+        primary.ask("REPLICAOF", "127.0.0.1", replica.port)
+        return size
+
+    monkeypatch.setattr(ServerSnapshot, "read", read_and_fail_over)
+    both = f"redis://127.0.0.1:{primary.port},127.0.0.1:{replica.port}/0"
+    assert backup(tmp_path / "file", "--redis", both, "--name", "orders") == 1
+    assert "changed during the backup: start it again" in capsys.readouterr().err
+    assert list(tmp_path.glob("*file*")) == []
+
+
+def test_keys_that_the_target_does_not_write_to_disk_in_time_fail_the_restore(servers, monkeypatch):
+    monkeypatch.setattr(key_copy, "SYNC_MS", 200)
+    source, target = servers("source"), servers("target", appendfsync="no")
+    source.ask("SET", "{b}:string", "x")
+    target.ask("ACL", "SETUSER", "unknown", "on", ">secret", "~*", "+@all", "-config")
+    with redis.Redis(port=source.port) as full:
+        with (
+            redis.Redis(port=target.port, username="unknown", password="secret") as late,
+            pytest.raises(StoreUnavailable, match=r"did not write all keys to its disk within 0\.2 s"),
+        ):
+            copy_keys(full, late, b"{b}:")
+        with redis.Redis(port=target.port) as meant:
+            assert copy_keys(full, meant, b"{b}:") == 1, "it is set to leave that to the system"
 
 
 def test_a_replica_gives_no_backup_as_it_may_lag(servers, tmp_path, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from brokerapp.backup.data_folder_mark import write_mark
+from brokerapp.backup.data_folder import write_mark
 from brokerapp.backup.decision import decide
 from brokerapp.checks.installation import of_environment
 from brokerapp.checks.restored import judge_restored

@@ -4,7 +4,8 @@
                            the members changed; seq, bytes; expiring, returned: how many entries are; prioritized: how
                            many logs are; format: of all that is stored; changes: how many were made; rollbacks:
                            how often the store was rolled back, and of the last time rollback_life, rollback_ms (when)
-                           and rollback_changes (how many are missing); shards: how many shards were added;
+                           and rollback_changes (how many are missing); restored_ms: when it was restored from the
+                           backup of backup_ms; shards: how many shards were added;
                            moves: number of the last move of a family that the shard knows of
 {B}:lives          list    LIFE CHANGES SEQ: with what each life of the server began, see functions/history.lua
 {B}:logs           hash    log name -> JSON: the message logs that exist
@@ -43,6 +44,8 @@
 {B}:replicas       string  how many replicas confirm changes, as the node that started last wants
 {B}:secret         string  by what the members know each other
 {B}:restored       string  JSON: the backup that the store was restored from, until it acts as the original
+{B}:restoring      string  JSON: the restore that fills the store; expires
+{B}:sync-delay     string  `RUN_ID SECONDS`: repl-diskless-sync-delay of the server, while a backup has it at 0
 {B}:requests       list    ids of what operators ask of any node
 {B}:requests:NAME  list    the same of one of them
 {B}:request:ID     string  JSON of one request, expires when nobody waits for the answer any more
@@ -229,6 +232,14 @@ class StoreKeys:
     @property
     def restored(self) -> str:
         return self._key("restored")
+
+    @property
+    def restoring(self) -> str:
+        return self._key("restoring")
+
+    @property
+    def sync_delay(self) -> str:
+        return self._key("sync-delay")
 
     def node(self, name: str) -> str:
         return self._key(f"node:{name}")

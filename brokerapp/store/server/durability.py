@@ -1,5 +1,5 @@
 """Describes how the store's server may lose confirmed messages: without an fsync before each receipt, or after a
-rollback; and whether it lacks replicas that have to confirm them.
+rollback; whether it lacks replicas that have to confirm them; and from which backup it was restored.
 
 Derived from what the server reports (see ServerStatus.memory). Pure.
 """
@@ -39,7 +39,7 @@ def replica_shortage(memory: Mapping[str, Any]) -> str:
     return f"{found} of {wanted} replicas follow the store: receipts wait for the others" if found < wanted else ""
 
 
-#: Milliseconds for which a rollback is reported.
+#: Milliseconds for which a rollback, or a restore, is reported.
 REPORTED_MS = 24 * 3600 * 1000
 
 
@@ -53,3 +53,11 @@ def rollback_notice(memory: Mapping[str, Any], now_ms: int) -> str:
     return (
         f"The store was rolled back at {at:%H:%M:%S} UTC: {how_many} missing. Messages may be lost, or delivered again."
     )
+
+
+def restore_notice(memory: Mapping[str, Any], now_ms: int) -> str:
+    """Return from which backup the store was restored recently, as a sentence; "" where it was not."""
+    if not memory.get("restored_ms") or now_ms - memory["restored_ms"] > REPORTED_MS:
+        return ""
+    restored, made = (datetime.fromtimestamp(memory[name] / 1000, UTC) for name in ("restored_ms", "backup_ms"))
+    return f"Restored at {restored:%H:%M:%S} UTC from the backup of {made:%Y-%m-%d %H:%M:%S} UTC."

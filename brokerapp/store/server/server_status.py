@@ -66,8 +66,11 @@ class ServerStatus(StorePart):
         await self._client.execute_confirmed("SET", self._keys.replicas, replicas)
 
     async def rollbacks(self) -> dict[str, int]:
-        """Return how often the store was rolled back, when that happened last, and how many changes were lost."""
-        names = ("rollbacks", "rollback_ms", "rollback_changes")
+        """Return how often the store was rolled back, when that happened last, and how many changes were lost.
+
+        Also when it was restored, and when the backup was made.
+        """
+        names = ("rollbacks", "rollback_ms", "rollback_changes", "restored_ms", "backup_ms")
         found = await self._client.execute("HMGET", self._keys.state, *names)
         return {name: int(value or 0) for name, value in zip(names, found, strict=True)}
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from brokerapp.backup.data_folder_mark import read_mark
+from brokerapp.backup.data_folder import read_mark
 from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from brokerapp.backup.container import BackupReader
-from brokerapp.backup.data_folder_mark import write_mark
+from brokerapp.backup.data_folder import write_mark
 from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from console.alerts import evaluation

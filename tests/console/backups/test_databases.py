@@ -17,8 +17,8 @@ import pytest
 from analytics.archive import manifest
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.stream_ids import position_of
-from brokerapp.backup.broker_restore import check_data_folder
 from brokerapp.backup.container import BackupReader, BackupWriter
+from brokerapp.backup.data_folder import check_data_folder
 from brokerapp.backup.encryption import PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.errors import BackupRefused

@@ -294,6 +294,18 @@ def test_a_store_that_was_rolled_back_is_reported_for_a_day():
     )
 
 
+def test_a_restore_is_no_problem_and_is_told_for_a_day():
+    day = 24 * 3600 * 1000
+    node = replace(NODE, seen_ms=10 * day, store={"restored_ms": 10 * day - 1, "backup_ms": 9 * day})
+    picture = apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [node])
+    assert health.summarize(picture, []) == health.HealthSummary(
+        "good",
+        "Healthy. All queues are empty. Restored at 23:59:59 UTC from the backup of 1970-01-10 00:00:00 UTC.",
+    )
+    later = apply_tick(initial_snapshot(100, 1, [stats()], BrokerSnapshot()), 101, [replace(node, seen_ms=11 * day)])
+    assert "Restored" not in health.summarize(later, []).sentence
+
+
 def test_dead_letters_and_a_broker_that_is_away_are_not_hidden_by_a_store_that_is_always_so():
     node = replace(NODE, store={"fsync": "off"})
     picture = apply_tick(initial_snapshot(100, 1, [stats(QueueSize=3, DLQ=True)], BrokerSnapshot()), 101, [node])
