@@ -13,7 +13,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("tests/chaos/",),
     # A console that is served, and a browser.
     ("tests/browser/",),
-    # A session of Spark in the tests' own process.
+    # Sessions of Spark in the tests' own process: two, as each takes some ten seconds to start, and as long again until
+    # what all analyses use is compiled. A module with the fixture `spark` belongs in one of them: a test checks it.
     (
         "tests/analytics/whatif/test_whatif_replay.py",
         "tests/analytics/transforms/test_selector_column.py",
@@ -22,6 +23,16 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "tests/analytics/readers/test_snapshot.py",
         "tests/analytics/archive/test_schema_versions.py",
         "tests/ledger/",
+    ),
+    (
+        "tests/analytics/tables/test_tables_and_events.py",
+        "tests/analytics/tables/test_current_hours.py",
+        "tests/analytics/archive/test_event_columns.py",
+        "tests/analytics/sql/test_views.py",
+        "tests/analytics/jobs/test_forecast.py",
+        "tests/analytics/test_numbers_of_clients.py",
+        "tests/analytics/tables/test_measures.py",
+        "tests/analytics/transforms/test_lag.py",
     ),
     # Brokers that are killed: in two parts, either of which is as long as what stands above.
     ("tests/faults/test_kill",),

@@ -54,7 +54,7 @@ def frame(spark, events):
 
 
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rng=st.randoms(use_true_random=False))
+@given(rng=st.randoms(use_true_random=True))
 def test_the_oldest_message_is_that_of_copies_followed_one_by_one(spark, rng):
     from analytics.transforms import schemas
     from analytics.transforms.lag.oldest_messages import oldest_messages

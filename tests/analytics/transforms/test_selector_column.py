@@ -80,7 +80,7 @@ def test_what_asks_for_bodies_cannot_be_a_column(spark):
 
 
 #: Selectors of one job: deep ones, which Spark compiles to Java, and many simpler ones, which it reads as they are.
-COMPILED, INTERPRETED = 60, 180
+COMPILED, INTERPRETED = 60, 90
 #: Types of properties that messages of JMS clients have in one job.
 FORMS = 3
 FACTORY = "spark.sql.codegen.factoryMode"
@@ -91,7 +91,7 @@ FACTORY = "spark.sql.codegen.factoryMode"
     [
         (0, COMPILED),
         (1, INTERPRETED),
-        *(pytest.param(seed, INTERPRETED, marks=pytest.mark.long) for seed in range(2, 5)),
+        *(pytest.param(seed, INTERPRETED, marks=pytest.mark.long) for seed in range(2, 8)),
     ],
 )
 def test_random_selectors_on_random_messages(spark, seed, count):

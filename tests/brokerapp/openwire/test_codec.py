@@ -30,7 +30,7 @@ def body(data: bytes) -> bytes:
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("tight", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
-@given(random=st.randoms(use_true_random=False), causes=st.booleans())
+@given(random=st.randoms(use_true_random=True), causes=st.booleans())
 @settings(max_examples=2)
 def test_a_command_of_any_type_is_the_same_after_encoding_and_decoding(version, tight, cached, random, causes):
     ours = Codec(version, stack_trace_enabled=causes, tight=tight, cached=cached)
@@ -105,7 +105,7 @@ def test_any_bytes_are_a_command_or_an_error_of_the_protocol(data, codec):
     decode_anything(codec, data)
 
 
-@given(random=st.randoms(use_true_random=False), codec=CODECS)
+@given(random=st.randoms(use_true_random=True), codec=CODECS)
 @settings(max_examples=200)
 def test_a_command_of_which_some_bytes_changed_is_a_command_or_an_error_of_the_protocol(random, codec):
     frame = bytearray(body(codec.encode(RandomCommands(random, codec.version).any())))
