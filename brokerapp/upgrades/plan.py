@@ -83,7 +83,9 @@ class PartState:
 def describe(parts: Sequence[PartState]) -> list[str]:
     """Return the lines that show the state of the parts and the steps, numbered in the order they are run."""
     width, found = (max(len(each) for each in column) for column in zip(*map(_shown, parts), strict=True))
-    lines = [f"  {name:<{width}}  {state:<{found}}  {_needed(each)}" for each in parts for name, state in [_shown(each)]]
+    lines = [
+        f"  {name:<{width}}  {state:<{found}}  {_needed(each)}" for each in parts for name, state in [_shown(each)]
+    ]
     steps = all_steps(parts)
     if steps:
         lines += ["", "To do:", *(f"  {number}. {each.summary}" for number, each in enumerate(steps, 1))]

@@ -113,9 +113,7 @@ class Upgrade:
         """Make the backup, unless none is wanted, and record that the upgrade begins."""
         record = UpgradeRecord(VERSION, _now(), position=position)
         if not options.no_backup:
-            name = f"before-{VERSION}-{record.began.replace(':', '')}.backup"
-            file = (options.backup or self._data / "backups" / name).absolute()
-            make_private_directory(file.parent)
+            file = options.backup.absolute() if options.backup else self._default_backup(record)
             passphrase = ["--passphrase-file", str(options.passphrase_file)] if options.passphrase_file else []
             self._say(f"Backup: {file}")
             if self._backup([str(file), *passphrase]):
@@ -123,6 +121,11 @@ class Upgrade:
             record = replace(record, backup=str(file))
         self._journal.write(record)
         return record
+
+    def _default_backup(self, record: UpgradeRecord) -> Path:
+        folder = self._data / "backups"
+        make_private_directory(folder)
+        return folder / f"before-{VERSION}-{record.began.replace(':', '')}.backup"
 
     def _run_steps(self, verbose: bool) -> None:
         steps = all_steps(self._accepted_parts())

@@ -38,7 +38,7 @@ class Command(BaseCommand):
             secret_key(settings.SECRET_FILE)
             supervisor = Supervisor(process_specs(environment), environment.data, say=self.say)
         except DirectoryInUse as taken:
-            raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
+            raise CommandError(f"Sluice cannot start: {taken} with SLUICE_DATA") from taken
         except ConfigurationRefused as refused:  # the data folder cannot be created
             raise CommandError(str(refused)) from refused
         check_start(environment)
