@@ -13,7 +13,7 @@ from brokerapp.store.server.reading_copy import has_data, open_for_reading
 from brokerapp.system.data_directory import NODE, DataDirectory, check_data_directory
 from brokerapp.upgrades.plan import UpgradeFailed
 from brokerapp.upgrades.run import Upgrade, add_options, exit_code, say, stopped_installation
-from brokerapp.upgrades.store import refuse_backup_without_store, store_state
+from brokerapp.upgrades.store import store_state
 
 
 def upgrade(arguments: list[str], program: str) -> int:
@@ -36,7 +36,6 @@ def _upgrade(options: Namespace, program: str) -> int:
     with stored(folder.path, url, folder.store, check=options.check) as opened:
 
         def backup(arguments: list[str]) -> int:
-            refuse_backup_without_store(store_state(opened, broker), folder.path, broker)
             return run_backup("brokerapp.backup.command_line", [*arguments, "--data", str(folder.path)], program)
 
         work = Upgrade(folder.path, lambda: [store_state(opened, broker)], backup, say)

@@ -82,18 +82,13 @@ class PartState:
 
 def describe(parts: Sequence[PartState]) -> list[str]:
     """Return the lines that show the state of the parts and the steps, numbered in the order they are run."""
-    width, found = (max(len(each) for each in column) for column in zip(*map(_shown, parts), strict=True))
-    lines = [
-        f"  {name:<{width}}  {state:<{found}}  {_needed(each)}" for each in parts for name, state in [_shown(each)]
-    ]
+    rows = [(each.name, each.found or "none", _needed(each)) for each in parts]
+    width, found = (max(len(row[column]) for row in rows) for column in (0, 1))
+    lines = [f"  {name:<{width}}  {state:<{found}}  {needed}" for name, state, needed in rows]
     steps = all_steps(parts)
     if steps:
         lines += ["", "To do:", *(f"  {number}. {each.summary}" for number, each in enumerate(steps, 1))]
     return lines
-
-
-def _shown(part: PartState) -> tuple[str, str]:
-    return part.name, part.found or "none"
 
 
 def _needed(part: PartState) -> str:

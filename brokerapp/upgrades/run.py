@@ -67,6 +67,11 @@ class Upgrade:
             return 0
         if in_use := next((each.in_use for each in parts if each.in_use), ""):
             raise UpgradeFailed(in_use)
+        if not options.no_backup and not any(each.position for each in parts):
+            raise UpgradeFailed(
+                f"{self._data} has no store of the broker, with which each backup begins, and nothing was changed: "
+                "copy what is there to another place and use --no-backup"
+            )
         self._say("")
         position = ",".join(each.position for each in parts)
         begun = self._interrupted(options, position)
@@ -86,7 +91,7 @@ class Upgrade:
         """Show the state of all parts and the steps, and return it. Raises UpgradeFailed."""
         parts = self._accepted_parts()
         if not any(each.found for each in parts):
-            self._say(f"Nothing to upgrade: {self._data} has no {', '.join(each.name for each in parts)} of Sluice.")
+            self._say(f"Nothing to upgrade: nothing of Sluice is stored in {self._data}.")
             return parts
         self._say(f"Sluice {VERSION}, data folder {self._data}")
         for line in describe(parts):
@@ -115,7 +120,7 @@ class Upgrade:
         if not options.no_backup:
             file = options.backup.absolute() if options.backup else self._default_backup(record)
             passphrase = ["--passphrase-file", str(options.passphrase_file)] if options.passphrase_file else []
-            self._say(f"Backup: {file}")
+            self._say("Making a backup")
             if self._backup([str(file), *passphrase]):
                 raise UpgradeFailed("the backup failed, and nothing was changed")
             record = replace(record, backup=str(file))

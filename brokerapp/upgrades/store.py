@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from brokerapp.errors import ConfigurationRefused, StoreUnavailable
@@ -13,7 +12,7 @@ from brokerapp.store.client.continuity import FORMAT_OF_ONE_STORE, FORMATS
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.probe import probe_server
 from brokerapp.store.redis import RedisStore
-from brokerapp.upgrades.plan import FormatStep, PartState, PlannedStep, UpgradeFailed, plan_steps
+from brokerapp.upgrades.plan import FormatStep, PartState, PlannedStep, plan_steps
 
 #: How the plan calls this part.
 STORE = "store"
@@ -105,15 +104,6 @@ def check_store(url: str, broker: str) -> None:
     found = read_store(url, broker)
     if found is not None:
         FORMATS.check(found.format)
-
-
-def refuse_backup_without_store(state: PartState, data: Path, broker: str) -> None:
-    """Raise UpgradeFailed where there is no store, which each backup begins with."""
-    if not state.found:
-        raise UpgradeFailed(
-            f"no backup can be made of {data}, which has no store of broker {broker!r}, and nothing was changed: copy "
-            "what is there to another place and use --no-backup"
-        )
 
 
 def _planned(step: FormatStep[StoreTarget], target: StoreTarget) -> PlannedStep:

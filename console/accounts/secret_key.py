@@ -12,7 +12,7 @@ from brokerapp.system.data_directory import make_data_directory
 
 
 def stored_key(path: Path) -> str:
-    """Return the key in the file `path`; "" where there is none yet. Raises ConfigurationRefused if it is unreadable."""
+    """Return the key in the file `path`; "" where there is none yet. Raises ConfigurationRefused, as below."""
     try:
         return path.read_text() if path.exists() else ""
     except OSError as error:

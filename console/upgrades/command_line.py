@@ -17,7 +17,7 @@ from brokerapp.upgrades.command_line import run_backup, stored
 from brokerapp.upgrades.command_line import upgrade as upgrade_broker
 from brokerapp.upgrades.plan import PartState, UpgradeFailed
 from brokerapp.upgrades.run import Upgrade, add_options, exit_code, say
-from brokerapp.upgrades.store import refuse_backup_without_store, store_state
+from brokerapp.upgrades.store import store_state
 
 
 def upgrade(arguments: list[str], program: str) -> int:
@@ -63,7 +63,6 @@ def _upgrade(options: Namespace, program: str) -> int:
             return [store_state(opened, broker), database_state(), *archive_states(environment)]
 
         def backup(arguments: list[str]) -> int:
-            refuse_backup_without_store(store_state(opened, broker), data, broker)
             # Recorded traffic only if it is about to be rewritten: it may be large.
             rewrites = any(each.steps for each in archive_states(environment))
             more = ["--with-archive"] if rewrites else []

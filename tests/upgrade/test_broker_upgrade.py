@@ -43,10 +43,12 @@ def set_format(data: Path, number: int) -> None:
 
 
 def test_a_store_of_an_early_version_needs_no_upgrade(data, capsys):
+    found = {each: each.read_bytes() for each in data.rglob("*") if each.is_file()}
     assert upgrade(["--data", str(data), "--check"], PROGRAM) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "store  format 1 (supported: 1 to 2)", f"nothing to upgrade: Sluice {VERSION} uses all of it as it is",
+        f"Sluice {VERSION}, data folder {data}", "  store  format 1  used as it is", "Nothing to upgrade.",
     ]  # fmt: skip
+    assert {each: each.read_bytes() for each in data.rglob("*") if each.is_file()} == found, "a check writes nothing"
 
 
 def test_a_store_of_a_newer_version_is_refused_by_the_command_and_by_a_node(data, capsys):
@@ -86,9 +88,9 @@ def test_a_step_of_the_table_is_run_on_the_store(data, capsys, monkeypatch):
     monkeypatch.setattr(store_upgrades, "FORMATS", replace(FORMATS, oldest=2))
     monkeypatch.setattr(store_upgrades, "STORE_STEPS", (step,))
     assert upgrade(["--data", str(data), "--check"], PROGRAM) == 1
-    assert upgrade(["--data", str(data), "--yes", "--no-backup"], PROGRAM) == 0
+    assert upgrade(["--data", str(data), "--yes", "--no-backup", "--verbose"], PROGRAM) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "step 1 of 1: store, format 1 to 2: do something" in lines
+    assert "Step 1 of 1: store, format 1 to 2: do something" in lines
     assert "  half of it" in lines
     assert upgrade(["--data", str(data), "--check"], PROGRAM) == 0
 

@@ -29,7 +29,7 @@ def _rewrite(target: UpgradedArchive, report: Report) -> None:
 
 #: How archives get from one format to the next.
 ARCHIVE_STEPS: tuple[FormatStep[UpgradedArchive], ...] = (
-    FormatStep(1, 2, "write missing manifests, and rewrite files that lack columns or are not in the index", _rewrite),
+    FormatStep(1, 2, "rewrite files of earlier versions", _rewrite),
 )
 
 
