@@ -95,9 +95,14 @@ def lock_directory(folder: Path, patience: float = 0.0, purpose: str = "") -> Di
             os.close(owner)
             raise DirectoryInUse(folder, f"processes that process {holder} left behind")
         time.sleep(LOCK_POLL_SECONDS)
-    os.ftruncate(owner, 0)
-    os.pwrite(owner, f"{os.getpid()} {purpose}".strip().encode(), 0)
-    return DirectoryLock(owner, family)
+    lock = DirectoryLock(owner, family)
+    try:
+        os.ftruncate(owner, 0)
+        os.pwrite(owner, f"{os.getpid()} {purpose}".strip().encode(), 0)
+    except OSError:  # as on a full disk
+        lock.release()
+        raise
+    return lock
 
 
 def _locked(descriptor: int) -> bool:

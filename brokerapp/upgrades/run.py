@@ -208,6 +208,8 @@ def stopped_installation(data: Path) -> Iterator[None]:
         lock = lock_directory(data, purpose="sluice upgrade")
     except DirectoryInUse as taken:
         raise UpgradeFailed(f"{taken}; `--check` works while Sluice is running") from taken
+    except OSError as error:
+        raise UpgradeFailed(f"{data} cannot be locked: {(error.strerror or str(error)).lower()}") from error
     try:
         yield
     finally:

@@ -225,12 +225,8 @@ def test_what_is_not_yes_at_the_terminal_changes_nothing(data, monkeypatch, ente
 def test_an_installation_that_runs_is_not_upgraded(data):
     lock = lock_directory(data, purpose="sluice upgrade")
     try:
-        with (
-            pytest.raises(
-                UpgradeFailed, match=rf"{data} is in use by process {os.getpid()} \(sluice upgrade\).*`--check` works"
-            ),
-            stopped_installation(data),
-        ):
+        holder = rf"{data} is in use by process {os.getpid()} \(sluice upgrade\): stop it.*`--check` works"
+        with pytest.raises(UpgradeFailed, match=holder), stopped_installation(data):
             raise AssertionError
     finally:
         lock.release()
