@@ -167,7 +167,7 @@ def _why_backup_is_needed(found: UpgradeRecord, wanted: Path | None, position: s
     if not found.backup:
         return "the interrupted upgrade made none"
     if not Path(found.backup).exists():
-        return f"{found.backup} is gone"
+        return f"{found.backup} does not exist"
     if found.position != position:
         return f"the broker has run since {found.backup} was made"
     if wanted is not None and wanted.absolute() != Path(found.backup):

@@ -187,7 +187,7 @@ def test_a_backup_that_is_gone_and_one_that_was_not_wanted_before_are_made(data,
     Path(file).unlink()
     again = InProcess(data, "--yes")
     assert again.run() == 0
-    assert (len(again.backups), f"A new backup is made: {file} is gone." in again.lines) == (1, True)
+    assert (len(again.backups), f"A new backup is made: {file} does not exist." in again.lines) == (1, True)
 
 
 def test_without_a_store_no_backup_can_be_made_and_nothing_is_written(data):
