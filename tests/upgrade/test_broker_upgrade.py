@@ -64,6 +64,14 @@ def test_a_check_after_a_crash_reads_the_store_without_cutting_its_incomplete_en
     assert newest_file(data / "store").read_bytes() == found
 
 
+def test_a_check_of_a_damaged_store_names_the_file_in_the_data_folder(data, capsys):
+    set_format(data, 2)
+    file = newest_file(data / "store")
+    file.write_bytes(b"x" * 3000)
+    assert upgrade(["--data", str(data), "--check"], PROGRAM) == 1
+    assert capsys.readouterr().err.startswith(f"error: the append-only file {file} is damaged at byte 0 of 3000: ")
+
+
 def test_the_folder_of_an_installation_is_upgraded_with_its_console(tmp_path, capsys):
     (tmp_path / "secret-key").touch()
     assert upgrade(["--data", str(tmp_path)], PROGRAM) == 1

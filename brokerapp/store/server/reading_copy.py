@@ -40,9 +40,16 @@ def open_for_reading(url: str | None, folder: Path) -> Iterator[str | None]:
         yield None
     else:
         with tempfile.TemporaryDirectory(prefix="sluice-read-") as created:
-            _link_files(folder, Path(created))
-            with EmbeddedStore(Path(created)) as store:
-                yield store.url
+            store = EmbeddedStore(Path(created))
+            _link_files(folder, store.folder)
+            try:
+                url = store.start()
+            except StoreUnavailable as error:  # about files that the operator finds in the folder itself
+                raise StoreUnavailable(str(error).replace(str(store.folder), str(folder))) from error
+            try:
+                yield url
+            finally:
+                store.stop()
 
 
 def _link_files(folder: Path, copy: Path) -> None:
