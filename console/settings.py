@@ -6,9 +6,11 @@ import hashlib
 import os
 import socket
 from datetime import timedelta
+from functools import partial
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import SimpleLazyObject
 
 from brokerapp.engine.editing.operator_message import MAX_BODY
 from brokerapp.errors import ConfigurationRefused
@@ -17,7 +19,7 @@ from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import PROJECT, Environment
 from console.accounts import password_rules
 from console.accounts.auth_settings import AuthSettings
-from console.accounts.secret_key import secret_key
+from console.accounts.secret_key import secret_key, stored_key
 from console.exporters.options import MonitorOptions
 from console.ops.database_settings import databases
 from console.ops.mail_settings import MailServer
@@ -28,9 +30,10 @@ try:
     SLUICE = Environment.read()
     check_data_directory(SLUICE.data)
     SECRET_FILE = SLUICE.data / "secret-key"
-    IS_NEW = not SLUICE.data.exists()  #: this process makes the folder, with the file of the secret
     DATABASES = databases(SLUICE.database_url)
-    SECRET_KEY = secret_key(SECRET_FILE)
+    # Made by what uses it first: commands that need no data leave no folder behind.
+    SECRET_KEY = SimpleLazyObject(partial(secret_key, SECRET_FILE))
+    _key_of_cookies = stored_key(SECRET_FILE)
 except ConfigurationRefused as error:  # Django reports this one as a sentence
     raise ImproperlyConfigured(str(error)) from error
 IDENTITY = AuthSettings.read()
@@ -137,7 +140,7 @@ LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_AGE = IDENTITY.session_hours * 60 * 60
 # A browser keeps cookies by host, whatever the port: two installations on one machine would log each other's users out.
 # All web processes of one installation have the same key, so the same names.
-_installation = hashlib.sha256(f"cookies of {SECRET_KEY}".encode()).hexdigest()[:8]
+_installation = hashlib.sha256(f"cookies of {_key_of_cookies}".encode()).hexdigest()[:8]
 # Where people find the console by TLS, their browsers never send its cookies without. To lead them there, and to have
 # them remember it (HSTS), is for who has the certificate: a proxy, or the web process (console.ops.serving).
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SLUICE.console_tls or SLUICE.console_url.startswith("https://")

@@ -123,6 +123,6 @@ def seconds_owned(folder: Path) -> float:
 def owner_of(folder: Path) -> int | None:
     """Return the id of the process that locked a data directory last."""
     try:
-        return int((folder / OWNER_LOCK).read_text())
+        return int((folder / OWNER_LOCK).read_text().partition(" ")[0])
     except (OSError, ValueError):
         return None

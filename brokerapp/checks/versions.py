@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 
@@ -82,17 +82,34 @@ def judge_libraries(found: Versions) -> Iterator[Finding]:
 
 
 def judge_nodes(reading: StoreReading) -> Iterator[Finding]:
-    """Judge whether all nodes of the broker speak the same version of their protocol."""
+    """Judge whether all nodes of the broker run this version of Sluice."""
     if not reading.nodes:
         yield Finding.skipped(reading.stopped or "No node is running.")
         return
-    versions = {name: NodeMember.from_record(name, about).last_message_type for name, about in reading.nodes.items()}
-    latest = max(versions.values())
-    if older := sorted(name for name, each in versions.items() if each < latest):
+    nodes = [NodeMember.from_record(name, about) for name, about in sorted(reading.nodes.items())]
+    if older := [each for each in nodes if _order(each.version) < _order(VERSION)]:
         yield Finding.warning(
-            f"Older than the other nodes: {', '.join(older)}. What only the newer version can do waits for them.",
+            f"Older than Sluice {VERSION}: {_with_versions(older)}. What only the newer version can do waits for them.",
             "Complete the upgrade of all nodes.",
         )
-    else:
-        count = len(versions)
-        yield Finding.ok(f"{count} node{'s' * (count != 1)} of one version: {', '.join(sorted(versions))}.")
+    if newer := [each for each in nodes if _order(each.version) > _order(VERSION)]:
+        yield Finding.warning(
+            f"Newer than Sluice {VERSION}, which checks them: {_with_versions(newer)}.",
+            "Complete the upgrade: install the newer version here as well.",
+        )
+    if not older and not newer:
+        count = len(nodes)
+        names = ", ".join(each.name for each in nodes)
+        yield Finding.ok(f"{count} node{'s' * (count != 1)} of Sluice {VERSION}: {names}.")
+
+
+def _order(version: str) -> tuple[tuple[int, ...], bool, str]:
+    """Return what versions are ordered by: their numbers; a pre-release comes before its release, none before all."""
+    numbers = re.match(r"[0-9.]*", version)
+    release = numbers[0].strip(".") if numbers else ""
+    suffix = version[len(release) :]
+    return tuple(int(each) for each in release.split(".") if each), not suffix, suffix
+
+
+def _with_versions(nodes: Sequence[NodeMember]) -> str:
+    return ", ".join(f"{each.name} ({each.version or 'an earlier version'})" for each in nodes)

@@ -40,6 +40,7 @@ from brokerapp.network.connectors.diagnosis import BridgeDiagnosis
 from brokerapp.network.connectors.leader import ConnectorLeader
 from brokerapp.network.connectors.stats import NetworkStatus
 from brokerapp.nodes.assembly import NodeAssembly
+from brokerapp.nodes.links.members import RUNNING_VERSION
 from brokerapp.nodes.membership import member_changes
 from brokerapp.nodes.membership.compatibility import CLUSTERED
 from brokerapp.nodes.membership.membership import NodeMembership
@@ -72,6 +73,7 @@ from brokerapp.system.process_tuning import tune_process
 from brokerapp.system.supervised_tasks import STORE_RETRY_SECONDS, SupervisedTasks
 from brokerapp.tracing.recorder import NullTraceRecorder, TraceRecorder
 from brokerapp.tracing.schema import CHANGED, START
+from brokerapp.version import VERSION
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +143,7 @@ class Node:
             store=self._store.nodes, name=config.node, host=config.link_host, timeout_ms=config.node_timeout_ms,
             placement=self._placement, is_exclusive=config.owns_store,
             tls=config.link_tls.latest if config.link_tls is not None else None,
-            about={CLUSTERED: config.cluster is not None},
+            about={CLUSTERED: config.cluster is not None, RUNNING_VERSION: VERSION},
         )  # fmt: skip
         self._dispatch_loop.attach(self.broker.dispatcher, self._placement, self.membership)
         await self.membership.join()

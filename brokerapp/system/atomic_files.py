@@ -31,12 +31,16 @@ def make_folder(path: Path) -> None:
 def replace(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Replace the content of a file; readers see the old or the new one."""
     staged = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    staged.rename(path)
+    try:
+        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.rename(path)
+    except OSError:  # as on a full disk
+        staged.unlink(missing_ok=True)
+        raise
     sync(path.parent)
 
 

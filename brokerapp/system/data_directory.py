@@ -21,7 +21,15 @@ def check_data_directory(folder: Path, setting: str = INSTALLATION) -> None:
         raise ConfigurationRefused(f"{setting}{folder}: {found}")
     if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         done = "used" if existing == folder else "created"
-        raise ConfigurationRefused(f"{setting}{folder}: cannot be {done}: permission denied")
+        reason = "read-only file system" if _is_read_only(existing) else "permission denied"
+        raise ConfigurationRefused(f"{setting}{folder}: cannot be {done}: {reason}")
+
+
+def _is_read_only(folder: Path) -> bool:
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:  # it may not be looked at
+        return False
 
 
 def _can_be_seen(path: Path) -> bool:
@@ -79,9 +87,13 @@ class DataDirectory:
         return self._external_url.read_text().strip() if self._external_url.exists() else ""
 
     def embedded_url(self) -> str:
-        """Return where the embedded store listens, or will as far as is known before it has started."""
+        """Return where the embedded store listens, or will as far as is known before it has started.
+
+        It says so itself, because a long path makes it go elsewhere; on a full disk it may have left an empty file.
+        """
         note = self.store / "store.url"
-        return note.read_text().strip() if note.exists() else f"unix://{self.store}/valkey.sock"
+        noted = note.read_text().strip() if note.exists() else ""
+        return noted or f"unix://{self.store}/valkey.sock"
 
     def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
 
@@ -129,7 +130,7 @@ class Environment:
             monitor_port=_port(variables, "SLUICE_MONITOR_PORT", 8161),
             spark_port=_port(variables, "SLUICE_SPARK_PORT", 15002),
             broker_name=variables.get("SLUICE_BROKER", "sluice"),
-            redis_url=_store_url(variables) or _embedded_url(data / "store"),
+            redis_url=_store_url(variables) or DataDirectory(data).embedded_url(),
             database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
             spark_master=variables.get("SPARK_MASTER", "local[2]"),
             extra_ports=_extra_ports(variables),
@@ -167,7 +168,7 @@ class Environment:
     @property
     def owns_store(self) -> bool:
         """Whether the embedded Valkey in the data folder is the store."""
-        return self.redis_url == _embedded_url(self.store)
+        return self.redis_url == DataDirectory(self.data).embedded_url()
 
     @property
     def sent_hsts_seconds(self) -> int:
@@ -336,9 +337,3 @@ def _store_url(variables: Mapping[str, str]) -> str:
     """The store's URL where one is named, else ""; raises ConfigurationRefused."""
     url = variables.get("REDIS_URL", "")
     return check_store_url(url) if url else ""
-
-
-def _embedded_url(folder: Path) -> str:
-    """Where the embedded store of this folder listens: it says so itself, because a long path makes it go elsewhere."""
-    note = folder / "store.url"
-    return note.read_text() if note.exists() else f"unix://{folder}/valkey.sock"

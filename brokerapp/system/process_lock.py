@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-OWNER_LOCK = "owner.lock"  # held by the owner alone; holds its process id
+OWNER_LOCK = "owner.lock"  # held by the owner alone; holds its process id, and what it does if that is said
 FAMILY_LOCK = "family.lock"  # held by the owner and by every child that inherits it
 LOCK_POLL_SECONDS = 0.05
 #: The umask of what is written into a folder of ours: what messages hold is nobody else's on this machine.
@@ -75,29 +75,34 @@ def end_with_parent(death_signal: int = signal.SIGTERM) -> Callable[[], None]:
     return in_child
 
 
-def lock_directory(folder: Path, patience: float = 0.0) -> DirectoryLock:
-    """Make this process the folder's only owner.
+def lock_directory(folder: Path, patience: float = 0.0, purpose: str = "") -> DirectoryLock:
+    """Make this process the folder's only owner; others that ask for it are told its `purpose`.
 
     Raises DirectoryInUse: at once when another owner lives, and after `patience` seconds when one is dead but children
     that inherited its `family` descriptor have not ended by then.
     """
     owner = os.open(folder / OWNER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not _locked(owner):
-        pid = _pid_in(owner)
+        holder = _holder_in(owner)
         os.close(owner)
-        raise DirectoryInUse(folder, f"process {pid}")
+        raise DirectoryInUse(folder, f"process {holder}")
     family = os.open(folder / FAMILY_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + patience
     while not _locked(family):
         if time.monotonic() > deadline:
-            pid = _pid_in(owner)
+            holder = _holder_in(owner)
             os.close(family)
             os.close(owner)
-            raise DirectoryInUse(folder, f"processes that process {pid} left behind")
+            raise DirectoryInUse(folder, f"processes that process {holder} left behind")
         time.sleep(LOCK_POLL_SECONDS)
-    os.ftruncate(owner, 0)
-    os.pwrite(owner, str(os.getpid()).encode(), 0)
-    return DirectoryLock(owner, family)
+    lock = DirectoryLock(owner, family)
+    try:
+        os.ftruncate(owner, 0)
+        os.pwrite(owner, f"{os.getpid()} {purpose}".strip().encode(), 0)
+    except OSError:  # as on a full disk
+        lock.release()
+        raise
+    return lock
 
 
 def _locked(descriptor: int) -> bool:
@@ -108,5 +113,7 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _pid_in(descriptor: int) -> str:
-    return os.pread(descriptor, 32, 0).decode().strip() or "(unknown)"
+def _holder_in(descriptor: int) -> str:
+    """Return the process id of the owner, with its purpose in brackets."""
+    pid, _, purpose = os.pread(descriptor, 100, 0).decode().strip().partition(" ")
+    return f"{pid or '(unknown)'}{f' ({purpose})' if purpose else ''}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 from brokerapp.store.server.embedded import open_store
-from brokerapp.system.data_directory import DataDirectory
-from brokerapp.upgrades.run import Upgrade, UpgradeFailed, add_options, exit_code, say
+from brokerapp.store.server.reading_copy import has_data, open_for_reading
+from brokerapp.system.data_directory import NODE, DataDirectory, check_data_directory
+from brokerapp.upgrades.plan import UpgradeFailed
+from brokerapp.upgrades.run import Upgrade, add_options, exit_code, say, stopped_installation
 from brokerapp.upgrades.store import store_state
 
 
@@ -24,14 +27,37 @@ def upgrade(arguments: list[str], program: str) -> int:
 
 def _upgrade(options: Namespace, program: str) -> int:
     folder = DataDirectory(options.data.resolve())
+    if folder.is_of_installation:
+        raise UpgradeFailed(
+            f"{folder.path} is of an installation with a console: use SLUICE_DATA={folder.path} {program}"
+        )
     broker, url = folder.stored_broker()
-    with open_store(url, folder.store, may_be_in_use=options.check) as opened:
+    check_data_directory(folder.path, NODE)
+    with stored(folder.path, url, folder.store, check=options.check) as opened:
 
         def backup(arguments: list[str]) -> int:
             return run_backup("brokerapp.backup.command_line", [*arguments, "--data", str(folder.path)], program)
 
         work = Upgrade(folder.path, lambda: [store_state(opened, broker)], backup, say)
         return work.check() if options.check else work.run(options)
+
+
+@contextmanager
+def stored(data: Path, url: str | None, store: Path, *, check: bool) -> Iterator[str | None]:
+    """Yield the URL of the store of a data folder, None where it has none; `url` None: the embedded one in `store`.
+
+    For a check nothing is written; else others are kept from the folder. Raises UpgradeFailed, StoreUnavailable.
+    """
+    if check:
+        with open_for_reading(url, store) as opened:
+            yield opened
+        return
+    with stopped_installation(data):
+        if url is None and not has_data(store):
+            yield None
+            return
+        with open_store(url, store, may_be_in_use=False) as opened:
+            yield opened
 
 
 def run_backup(module: str, arguments: Sequence[str], program: str) -> int:

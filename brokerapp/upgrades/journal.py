@@ -1,4 +1,4 @@
-"""UpgradeJournal: records that an upgrade was begun, so that one that was interrupted makes no second backup.
+"""UpgradeJournal: records that an upgrade was begun, and whether its backup still holds when it was interrupted.
 
     upgrade.json    in the data folder: the version, when it began and ended, and the backup that was made first
 
@@ -24,6 +24,7 @@ class UpgradeRecord:
     began: str
     backup: str = ""  #: the file; "": none was made
     ended: str = ""  #: "": it was interrupted, or is running
+    position: str = ""  #: of the store when the backup was made: another one when nodes have run since
 
 
 class UpgradeJournal:

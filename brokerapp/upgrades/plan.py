@@ -6,12 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.errors import BrokerError, ConfigurationRefused
 from brokerapp.system.formats import SupportedFormats
 
 Thing = TypeVar("Thing")
 #: Takes a line about the progress of a step.
 Report = Callable[[str], None]
+
+
+class UpgradeFailed(BrokerError):
+    """The upgrade was not run, or not to its end."""
+
+    code = "upgrade-failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +72,29 @@ class PartState:
     """What is stored in one part of an installation, and what is to be done with it."""
 
     name: str
-    found: str  #: the format that it has, in words
+    found: str  #: the format that it has, in words; "": nothing is stored
     supported: str  #: the formats that this version can use
     steps: tuple[PlannedStep, ...] = ()
     refusal: str = ""  #: why this version cannot use it; "" if it can, perhaps after the steps
+    position: str = ""  #: another one when a node has run since; "" where nothing says so
+    in_use: str = ""  #: why the steps cannot be run now
 
 
 def describe(parts: Sequence[PartState]) -> list[str]:
     """Return the lines that show the state of the parts and the steps, numbered in the order they are run."""
-    width = max(len(each.name) for each in parts)
-    lines = [f"{each.name:<{width}}  {each.found} (supported: {each.supported})" for each in parts]
+    rows = [(each.name, each.found or "none", _needed(each)) for each in parts]
+    width, found = (max(len(row[column]) for row in rows) for column in (0, 1))
+    lines = [f"  {name:<{width}}  {state:<{found}}  {needed}" for name, state, needed in rows]
     steps = all_steps(parts)
-    return [*lines, *(f"step {number} of {len(steps)}: {each.summary}" for number, each in enumerate(steps, 1))]
+    if steps:
+        lines += ["", "To do:", *(f"  {number}. {each.summary}" for number, each in enumerate(steps, 1))]
+    return lines
+
+
+def _needed(part: PartState) -> str:
+    if part.steps:
+        return f"to be upgraded (supported: {part.supported})"
+    return "used as it is" if part.found else "made when Sluice starts"
 
 
 def all_steps(parts: Sequence[PartState]) -> list[PlannedStep]:

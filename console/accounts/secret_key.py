@@ -11,6 +11,14 @@ from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.data_directory import make_data_directory
 
 
+def stored_key(path: Path) -> str:
+    """Return the key in the file `path`; "" where there is none yet. Raises ConfigurationRefused, as below."""
+    try:
+        return path.read_text() if path.exists() else ""
+    except OSError as error:
+        raise ConfigurationRefused(f"{path}: {(error.strerror or str(error)).lower()}") from error
+
+
 def secret_key(path: Path) -> str:
     """Return the key in the file `path`; create the file with a random key if it does not exist.
 

@@ -33,7 +33,7 @@ def check(arguments: list[str], program: str) -> int:
     except BrokerError as error:
         write_error(error)
         return 1
-    if here.data.exists():  # else Django's settings would make it, with a key in it
+    if here.data.exists():  # else there is nothing that these checks could read
         import django
         from django.core.exceptions import ImproperlyConfigured
 

@@ -36,7 +36,7 @@ def demo(arguments: list[str], program: str) -> int:
 
 
 def _refuse_missing_data() -> None:
-    """Raise ConfigurationRefused where Sluice was never started: the settings would create a new installation."""
+    """Raise ConfigurationRefused where Sluice was never started."""
     data = Environment.read().data
     check_data_directory(data)
     if not data.exists():

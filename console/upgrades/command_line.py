@@ -9,13 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import django
+from django.core.exceptions import ImproperlyConfigured
 
-from brokerapp.store.server.embedded import open_store
+from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import Environment
-from brokerapp.upgrades.command_line import run_backup
+from brokerapp.upgrades.command_line import run_backup, stored
 from brokerapp.upgrades.command_line import upgrade as upgrade_broker
-from brokerapp.upgrades.plan import PartState
-from brokerapp.upgrades.run import Upgrade, add_options, exit_code, say, stopped_installation
+from brokerapp.upgrades.plan import PartState, UpgradeFailed
+from brokerapp.upgrades.run import Upgrade, add_options, exit_code, say
 from brokerapp.upgrades.store import store_state
 
 
@@ -42,20 +43,24 @@ def upgrade(arguments: list[str], program: str) -> int:
 def _upgrade(options: Namespace, program: str) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     environment = Environment.read()
-    if not environment.data.exists():
-        say(f"nothing to upgrade: {environment.data} does not exist")
+    data = environment.data
+    check_data_directory(data)
+    if not data.exists():
+        say(f"Nothing to upgrade: {data} does not exist.")
         return 0
+    set_up_django()
+    from analytics.archive.upgrade.steps import archive_states
+    from console.upgrades.database import database_state, reading_only  # whose models need the settings
+
+    broker = environment.broker_name
+    url = None if environment.owns_store else environment.redis_url
     with ExitStack() as context:
-        if not options.check:
-            context.enter_context(stopped_installation(environment.data))
-        external = None if environment.owns_store else environment.redis_url
-        url = context.enter_context(open_store(external, environment.store, may_be_in_use=options.check))
-        django.setup()
-        from analytics.archive.upgrade.steps import archive_states
-        from console.upgrades.database import database_state  # whose models need the settings
+        opened = context.enter_context(stored(data, url, environment.store, check=options.check))
+        if options.check:
+            context.enter_context(reading_only())
 
         def inspect() -> Sequence[PartState]:
-            return [store_state(url, environment.broker_name), database_state(), *archive_states(environment)]
+            return [store_state(opened, broker), database_state(), *archive_states(environment)]
 
         def backup(arguments: list[str]) -> int:
             # Recorded traffic only if it is about to be rewritten: it may be large.
@@ -63,5 +68,13 @@ def _upgrade(options: Namespace, program: str) -> int:
             more = ["--with-archive"] if rewrites else []
             return run_backup("console.backups.command_line", [*arguments, *more], program)
 
-        work = Upgrade(environment.data, inspect, backup, say)
+        work = Upgrade(data, inspect, backup, say)
         return work.check() if options.check else work.run(options)
+
+
+def set_up_django() -> None:
+    """Load Django's settings. Raises UpgradeFailed for a variable that they cannot use."""
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        raise UpgradeFailed(str(error)) from error

@@ -6,8 +6,11 @@ version: this one refuses it, since its tables may be different.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
 
 from django.core.management import call_command
 from django.db import DatabaseError, connection
@@ -20,12 +23,20 @@ from console.upgrades.models import UsedVersion
 
 #: Migrations that a sentence names; of more it says how many.
 NAMED = 3
+#: The number of PostgreSQL's advisory lock that a migration holds; any other program of this database may know it.
+MIGRATION_LOCK = 7_585_423
 
 
 class DatabaseUnavailable(BrokerError):
     """The database does not answer."""
 
     code = "database-unavailable"
+
+
+class DatabaseInUse(BrokerError):
+    """Another process upgrades the database."""
+
+    code = "database-in-use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +105,88 @@ def check_current() -> None:
     record_version()
 
 
+def _sqlite_file() -> Path | None:
+    """Return the file of the database; None for PostgreSQL, and for one in memory."""
+    name = str(connection.settings_dict["NAME"])
+    return Path(name) if connection.vendor == "sqlite" and name.startswith("/") else None
+
+
+@contextmanager
+def reading_only() -> Iterator[None]:
+    """Change no file of the database while the context is open: SQLite would finish what a killed process wrote."""
+    file = _sqlite_file()
+    if file is None:
+        yield
+        return
+    log = file.with_name(f"{file.name}-wal")
+    # With a log behind it others may be writing; without one SQLite would create it even for reading.
+    mode = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+    options = connection.settings_dict["OPTIONS"]
+    changed = {"NAME": f"file:{quote(str(file))}?{mode}", "OPTIONS": {"timeout": options.get("timeout", 5)}}
+    former = {name: connection.settings_dict[name] for name in changed}
+    connection.close()
+    connection.settings_dict.update(changed)
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict.update(former)
+
+
+def _is_missing() -> bool:
+    """Return whether there is no file of SQLite yet: to open it would create it."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite":
+        return False
+    path = unquote(urlsplit(name).path) if name.startswith("file:/") else name
+    return path.startswith("/") and not Path(path).exists()
+
+
 def database_state() -> PartState:
-    """Return the state of the database as a part of an upgrade."""
+    """Return the state of the database as a part of an upgrade; an empty one is left to the start of Sluice."""
+    if _is_missing():
+        return PartState("database", "", "")
     state = read_migrations()
+    if not state.applied:
+        return PartState("database", "", "")
     used = f", last used by Sluice {state.last_version}" if state.last_version else ""
-    found = f"{state.applied} migrations{used}" if state.applied else "empty"
+    found = f"{state.applied} migrations{used}"
     steps = [PlannedStep(f"database: apply {_named(state.pending)}", migrate)] if state.pending else []
     supported = f"{state.applied - len(state.unknown) + len(state.pending)} migrations"
     return PartState("database", found, supported, tuple(steps), state.refusal)
 
 
 def migrate(report: Report) -> None:
-    """Apply all pending migrations, each in a transaction of its own, and record the version."""
-    call_command("migrate", verbosity=1, interactive=False, stdout=_Lines(report), no_color=True)
-    record_version()
+    """Apply all pending migrations, each in a transaction of its own, and record the version.
+
+    Raises DatabaseUnavailable, and DatabaseInUse where another process migrates the same database.
+    """
+    with _alone():
+        try:
+            call_command("migrate", verbosity=1, interactive=False, stdout=_Lines(report), no_color=True)
+            record_version()
+        except DatabaseError as error:
+            raise DatabaseUnavailable(f"the database cannot be upgraded: {str(error).strip()}") from error
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other processes from migrating a database of PostgreSQL, which may be on other machines.
+
+    The lock ends with the connection, also when this process is killed. SQLite's file is in a locked data folder.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
+        (is_free,) = cursor.fetchone()
+        if not is_free:
+            raise DatabaseInUse("another process upgrades this database: wait until it is done, then try again")
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
 def record_version() -> None:

@@ -29,6 +29,7 @@ from brokerapp.checks.versions import Versions
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.system.environment import PROJECT
 from brokerapp.system.process_lock import lock_directory
+from brokerapp.version import VERSION
 from tests.certificates import Authority
 from tests.ports import free_port
 
@@ -403,7 +404,7 @@ def test_a_running_node_on_a_store_elsewhere_is_found_by_its_data_folder(tmp_pat
     found = {each["id"]: each["findings"][0]["text"] for each in said["checks"]}
     assert said["state"] == "running"
     assert found["ports"] == f"Held by Sluice: {number} (stomp)."
-    assert found["versions.nodes"] == "1 node of one version: main."
+    assert found["versions.nodes"] == f"1 node of Sluice {VERSION}: main."
 
 
 def test_a_failure_is_the_exit_code_and_wrong_arguments_are_two(tmp_path, capsys):

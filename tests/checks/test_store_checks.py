@@ -13,6 +13,7 @@ from brokerapp.store.client.continuity import FORMATS
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.probe import ServerFacts
 from brokerapp.store.redis import RedisStore
+from brokerapp.version import VERSION
 from tests.faults.servers import Server
 
 BROKER = "checked"
@@ -113,11 +114,20 @@ def test_nodes_are_read_from_the_store_and_older_ones_are_named(server):
         finally:
             await opened.close()
 
-    asyncio.run(join("a", last_word=1))
-    assert found(versions.judge_nodes, read(running)) == (Level.OK, "1 node of one version: a.")
-    asyncio.run(join("b", last_word=2))
-    level, text = found(versions.judge_nodes, read(running))
-    assert (level, text.startswith("Older than the other nodes: a.")) == (Level.WARNING, True)
+    asyncio.run(join("a", version=VERSION))
+    assert found(versions.judge_nodes, read(running)) == (Level.OK, f"1 node of Sluice {VERSION}: a.")
+    asyncio.run(join("b", version="0.9.2"))
+    asyncio.run(join("c", last_word=1))  # of a version from before nodes said theirs
+    asyncio.run(join("d", version="99.10.0"))
+    older, newer = versions.judge_nodes(read(running))
+    assert older.text.startswith(f"Older than Sluice {VERSION}: b (0.9.2), c (an earlier version).")
+    assert newer.text == f"Newer than Sluice {VERSION}, which checks them: d (99.10.0)."
+    assert {older.level, newer.level} == {Level.WARNING}
+
+
+def test_a_version_with_more_digits_is_newer_and_a_prerelease_is_older_than_its_release():
+    versions_of_nodes = ["1.10.0", "1.0.0", "", "1.9.0", "1.0.0rc1", "0.9.2"]
+    assert sorted(versions_of_nodes, key=versions._order) == ["", "0.9.2", "1.0.0rc1", "1.0.0", "1.9.0", "1.10.0"]
 
 
 def test_nothing_is_written_to_the_store(server):

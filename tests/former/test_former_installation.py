@@ -46,7 +46,8 @@ def installation(tmp_path_factory):
     with tarfile.open(HERE / "installation.tar.xz") as kept:
         kept.extractall(data, filter="data")
     upgraded = subprocess.run(
-        [sys.executable, "manage.py", "upgrade", "--yes", "--no-backup"], cwd=PROJECT, capture_output=True, text=True,
+        [sys.executable, "manage.py", "upgrade", "--yes", "--no-backup", "--verbose"], cwd=PROJECT,
+        capture_output=True, text=True,
         env={**os.environ, "SLUICE_DATA": str(data), "DATABASE_URL": f"sqlite:///{data}/console.sqlite3"},
     )  # fmt: skip
     assert upgraded.returncode == 0, upgraded.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,8 @@ import redis
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.continuity import FORMATS
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.store.redis import RedisStore
+from brokerapp.store.server.append_only_file import newest_file
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import PROJECT
@@ -43,10 +46,38 @@ def set_format(data: Path, number: int) -> None:
 
 
 def test_a_store_of_an_early_version_needs_no_upgrade(data, capsys):
+    found = {each: each.read_bytes() for each in data.rglob("*") if each.is_file()}
     assert upgrade(["--data", str(data), "--check"], PROGRAM) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "store  format 1 (supported: 1 to 2)", f"nothing to upgrade: Sluice {VERSION} uses all of it as it is",
+        f"Sluice {VERSION}, data folder {data}", "  store  format 1  used as it is", "Nothing to upgrade.",
     ]  # fmt: skip
+    assert {each: each.read_bytes() for each in data.rglob("*") if each.is_file()} == found, "a check writes nothing"
+
+
+def test_a_check_after_a_crash_reads_the_store_without_cutting_its_incomplete_end(data, capsys):
+    set_format(data, 2)
+    with newest_file(data / "store").open("ab") as file:
+        file.write(b"*3\r\n$3\r\nSET\r\n$1\r\nk")
+    found = newest_file(data / "store").read_bytes()
+    assert upgrade(["--data", str(data), "--check"], PROGRAM) == 0
+    assert "  store  format 2  used as it is" in capsys.readouterr().out.splitlines()
+    assert newest_file(data / "store").read_bytes() == found
+
+
+def test_a_check_of_a_damaged_store_names_the_file_in_the_data_folder(data, capsys):
+    set_format(data, 2)
+    file = newest_file(data / "store")
+    file.write_bytes(b"x" * 3000)
+    assert upgrade(["--data", str(data), "--check"], PROGRAM) == 1
+    assert capsys.readouterr().err.startswith(f"error: the append-only file {file} is damaged at byte 0 of 3000: ")
+
+
+def test_the_folder_of_an_installation_is_upgraded_with_its_console(tmp_path, capsys):
+    (tmp_path / "secret-key").touch()
+    assert upgrade(["--data", str(tmp_path)], PROGRAM) == 1
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path} is of an installation with a console: use SLUICE_DATA={tmp_path} {PROGRAM}\n"
+    )
 
 
 def test_a_store_of_a_newer_version_is_refused_by_the_command_and_by_a_node(data, capsys):
@@ -77,6 +108,22 @@ def test_a_broker_that_runs_is_checked_but_not_upgraded(data, capsys):
     assert "the embedded store cannot start" in capsys.readouterr().err
 
 
+def test_a_store_elsewhere_is_not_upgraded_while_nodes_run_on_it(tmp_path, capsys, monkeypatch):
+    async def join(url: str) -> None:
+        opened = RedisStore(url, "former")
+        await opened.open()
+        await opened.nodes.join("session of a", "a")
+        await opened.close()
+
+    with EmbeddedStore(tmp_path / "elsewhere") as store:
+        asyncio.run(join(store.url))
+        DataDirectory(tmp_path).remember("former", store.url)
+        monkeypatch.setattr(store_upgrades, "FORMATS", replace(FORMATS, oldest=2))
+        monkeypatch.setattr(store_upgrades, "STORE_STEPS", (FormatStep(1, 2, "do something", lambda *_: None),))
+        assert upgrade(["--data", str(tmp_path), "--yes", "--no-backup"], PROGRAM) == 1
+    assert capsys.readouterr().err == "error: nodes run on the store (a): stop them first\n"
+
+
 def test_a_step_of_the_table_is_run_on_the_store(data, capsys, monkeypatch):
     def to_format_2(target: StoreTarget, report: Report) -> None:
         report("half of it")
@@ -86,9 +133,9 @@ def test_a_step_of_the_table_is_run_on_the_store(data, capsys, monkeypatch):
     monkeypatch.setattr(store_upgrades, "FORMATS", replace(FORMATS, oldest=2))
     monkeypatch.setattr(store_upgrades, "STORE_STEPS", (step,))
     assert upgrade(["--data", str(data), "--check"], PROGRAM) == 1
-    assert upgrade(["--data", str(data), "--yes", "--no-backup"], PROGRAM) == 0
+    assert upgrade(["--data", str(data), "--yes", "--no-backup", "--verbose"], PROGRAM) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "step 1 of 1: store, format 1 to 2: do something" in lines
+    assert "Step 1 of 1: store, format 1 to 2: do something" in lines
     assert "  half of it" in lines
     assert upgrade(["--data", str(data), "--check"], PROGRAM) == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import tarfile
@@ -30,7 +31,8 @@ from analytics.tables.day_manifest import HourRecord, SourceFile, needs_computin
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.environment import PROJECT, Environment
 from brokerapp.system.process_lock import lock_directory
-from brokerapp.upgrades.run import Upgrade, UpgradeFailed, add_options, stopped_installation
+from brokerapp.upgrades.plan import PartState, UpgradeFailed
+from brokerapp.upgrades.run import Upgrade, add_options, stopped_installation
 from brokerapp.version import VERSION
 from tests.upgrade.installed import FIXTURES, manage, variables_of
 
@@ -83,6 +85,11 @@ def check_upgraded(data: Path, before: dict[str, Counter]) -> None:
     assert not any((data / "archive.work").rglob("part-*"))
 
 
+def content_of(folder: Path) -> dict[Path, bytes]:
+    """Each file of a folder, and each folder in it."""
+    return {each: each.read_bytes() if each.is_file() else b"" for each in folder.rglob("*")}
+
+
 def environment_of(data: Path) -> Environment:
     return Environment.read({"SLUICE_DATA": str(data)})
 
@@ -90,10 +97,11 @@ def environment_of(data: Path) -> Environment:
 class InProcess:
     """An upgrade of the archives of a data folder in this process, with a backup that is noted and may fail."""
 
-    def __init__(self, data: Path, *options: str, backup_fails: bool = False) -> None:
+    def __init__(self, data: Path, *options: str, backup_fails: bool = False, position: str = "1:7") -> None:
         self.lines: list[str] = []
         self.backups: list[list[str]] = []
         self._data, self._fails = data, backup_fails
+        self._store = PartState("store", "format 1", "1 to 2", position=position)
         parser = ArgumentParser()
         add_options(parser)
         self._options = parser.parse_args(options)
@@ -101,10 +109,14 @@ class InProcess:
     def _backup(self, arguments: list[str]) -> int:
         self.backups.append(arguments)
         assert [read_format(each.folder) for each in archives(self._data)] == [1, 1], "it comes before anything else"
+        Path(arguments[0]).touch()
         return int(self._fails)
 
+    def _inspect(self) -> list[PartState]:
+        return [self._store, *archive_states(environment_of(self._data))]
+
     def run(self) -> int:
-        work = Upgrade(self._data, lambda: archive_states(environment_of(self._data)), self._backup, self.lines.append)
+        work = Upgrade(self._data, self._inspect, self._backup, self.lines.append)
         return work.check() if self._options.check else work.run(self._options)
 
 
@@ -113,11 +125,22 @@ def test_a_backup_is_made_first_in_a_folder_of_the_installation(data):
     assert upgrade.run() == 0
     [[file]] = upgrade.backups
     assert Path(file).parent == data / "backups"
-    assert Path(file).name.startswith(f"before-{VERSION}-")
+    assert Path(file).match(f"before-{VERSION}-*.backup")
     assert (data / "backups").stat().st_mode & 0o777 == 0o700
     assert json.loads((data / "upgrade.json").read_bytes())["backup"] == file
     again = InProcess(data, "--check")
-    assert (again.run(), again.lines[-1]) == (0, f"nothing to upgrade: Sluice {VERSION} uses all of it as it is")
+    assert (again.run(), again.lines[-1]) == (0, "Nothing to upgrade.")
+    assert upgrade.lines[-2:] == [
+        f"Keep the backup {file}: with it you can return to the version before.", "Next: start Sluice.",
+    ]  # fmt: skip
+
+
+def test_the_folder_of_a_backup_that_is_named_keeps_its_permissions(data):
+    shared = data / "shared"
+    shared.mkdir(mode=0o755)
+    shared.chmod(0o755)
+    assert InProcess(data, "--yes", "--backup", str(shared / "b")).run() == 0
+    assert shared.stat().st_mode & 0o777 == 0o755
 
 
 def test_where_the_backup_fails_nothing_is_upgraded(data):
@@ -133,17 +156,45 @@ def _interrupt(step: str) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_upgrade_that_was_interrupted_makes_no_second_backup(data, monkeypatch):
-    first = InProcess(data, "--yes")
+def interrupted(data: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> InProcess:
+    """Run an upgrade that ends at its first step."""
+    first = InProcess(data, "--yes", *options)
     with monkeypatch.context() as patched:
         patched.setattr(steps, "fault_injector", lambda _text: _interrupt)
         with pytest.raises(KeyboardInterrupt):
             first.run()
+    return first
+
+
+def test_an_upgrade_that_was_interrupted_makes_no_second_backup(data, monkeypatch):
+    [[file]] = interrupted(data, monkeypatch).backups
     second = InProcess(data, "--yes")
-    assert second.run() == 0
-    assert (len(first.backups), second.backups) == (1, [])
-    assert any(each.startswith("continuing the upgrade that began at") for each in second.lines)
-    assert json.loads((data / "upgrade.json").read_bytes())["backup"] == first.backups[0][0]
+    assert (second.run(), second.backups) == (0, [])
+    assert f"Its backup is still valid, as no node has run since: {file}" in second.lines
+    assert json.loads((data / "upgrade.json").read_bytes())["backup"] == file
+
+
+def test_a_node_that_ran_since_an_upgrade_was_interrupted_makes_a_second_backup_necessary(data, monkeypatch):
+    [[file]] = interrupted(data, monkeypatch, "--backup", str(data / "first")).backups
+    second = InProcess(data, "--yes", "--backup", str(data / "second"), position="2:9")
+    assert (second.run(), second.backups) == (0, [[str(data / "second")]])
+    assert f"A new backup is made: the broker has run since {file} was made." in second.lines
+
+
+def test_a_backup_that_is_gone_and_one_that_was_not_wanted_before_are_made(data, monkeypatch):
+    interrupted(data, monkeypatch, "--no-backup")
+    [[file]] = interrupted(data, monkeypatch).backups
+    Path(file).unlink()
+    again = InProcess(data, "--yes")
+    assert again.run() == 0
+    assert (len(again.backups), f"A new backup is made: {file} does not exist." in again.lines) == (1, True)
+
+
+def test_without_a_store_no_backup_can_be_made_and_nothing_is_written(data):
+    before = sorted(data.rglob("*"))
+    with pytest.raises(UpgradeFailed, match=r"has no store of the broker, .*nothing was changed: copy .*--no-backup"):
+        InProcess(data, "--yes", position="").run()
+    assert sorted(data.rglob("*")) == before
 
 
 def test_without_a_terminal_and_without_yes_nothing_is_changed(data, monkeypatch):
@@ -172,12 +223,10 @@ def test_what_is_not_yes_at_the_terminal_changes_nothing(data, monkeypatch, ente
 
 
 def test_an_installation_that_runs_is_not_upgraded(data):
-    lock = lock_directory(data)
+    lock = lock_directory(data, purpose="sluice upgrade")
     try:
-        with (
-            pytest.raises(UpgradeFailed, match=rf"{data} is in use by process {os.getpid()}.*`--check` works"),
-            stopped_installation(data),
-        ):
+        holder = rf"{data} is in use by process {os.getpid()} \(sluice upgrade\): stop it.*`--check` works"
+        with pytest.raises(UpgradeFailed, match=holder), stopped_installation(data):
             raise AssertionError
     finally:
         lock.release()
@@ -194,21 +243,24 @@ def test_the_command_shows_what_is_to_be_done_and_one_that_is_killed_continues_w
     assert {each: sum(found.values()) for each, found in before.items()} == {
         each: 4 * count for each, count in MESSAGES.items()
     }
+    (data / "console.sqlite3").unlink()
+    found = content_of(data)
     check = run(data, "--check")
     assert (check.returncode, check.stderr) == (1, "")
-    assert "archive of broker sluice  format 1 (supported: 1 to 2)" in check.stdout
-    assert "step 2 of 2: archive of broker sluice, format 1 to 2" in check.stdout
-    assert [read_format(each.folder) for each in archives(data)] == [1, 1], "a check changes nothing"
+    assert re.search(r"database +none +made when Sluice starts", check.stdout)
+    assert "  2. archive of broker sluice, format 1 to 2: rewrite files of earlier versions (4 hours)" in check.stdout
+    assert content_of(data) == found, "a check writes nothing"
 
-    killed = run(data, "--yes", "--no-backup", **{FAULT_VARIABLE: step})
+    killed = run(data, "--yes", "--no-backup", "--verbose", **{FAULT_VARIABLE: step})
     assert killed.returncode == -signal.SIGKILL
     assert "hour 2 of 2: day=2026-11-21/hour=06, 3 files to rewrite" in killed.stdout
     assert {each: events(data, each) for each in MESSAGES} == before, "readers see each event once"
 
     again = run(data, "--yes", "--no-backup")
     assert (again.returncode, again.stderr) == (0, "")
-    assert "continuing the upgrade that began at" in again.stdout
-    assert f"done: everything has the formats of Sluice {VERSION}" in again.stdout
+    assert re.search(r"An upgrade that began at .* was interrupted and is continued\.", again.stdout)
+    assert f"Upgraded to Sluice {VERSION} in " in again.stdout
+    assert "hour " not in again.stdout, "only --verbose shows each"
     check_upgraded(data, before)
     record = json.loads((data / "upgrade.json").read_bytes())
     assert (record["version"], record["backup"]) == (VERSION, "")

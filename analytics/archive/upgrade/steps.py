@@ -29,7 +29,7 @@ def _rewrite(target: UpgradedArchive, report: Report) -> None:
 
 #: How archives get from one format to the next.
 ARCHIVE_STEPS: tuple[FormatStep[UpgradedArchive], ...] = (
-    FormatStep(1, 2, "write missing manifests, and rewrite files that lack columns or are not in the index", _rewrite),
+    FormatStep(1, 2, "rewrite files of earlier versions", _rewrite),
 )
 
 
@@ -52,5 +52,6 @@ def _state(target: UpgradedArchive) -> PartState:
 
 def _planned(name: str, step: FormatStep[UpgradedArchive], target: UpgradedArchive) -> PlannedStep:
     hours = len(outdated_hours(target.archive.folder))
-    summary = f"{name}, format {step.source} to {step.target}: {step.does} ({hours:,} hours)"
+    does = f"{step.does} ({hours:,} hours)" if hours else "record the format, as no file is of an earlier version"
+    summary = f"{name}, format {step.source} to {step.target}: {does}"
     return PlannedStep(summary, lambda report: step.run(target, report))

@@ -15,6 +15,8 @@ from brokerapp.nodes.links.protocol import LAST_TYPE_OF_OLDER_VERSIONS, PeerMess
 MAX_REMEMBERED = 100_000
 #: What others read of a node: whether it is drained, and which logs are assigned to it.
 DRAINING, ASSIGNED = "draining", "assigned"
+#: Which version of Sluice it runs.
+RUNNING_VERSION = "version"
 #: The name of the task that one member does for all: it runs the network connectors.
 NETWORK = "network connectors"
 
@@ -32,6 +34,7 @@ class NodeMember:
     is_draining: bool = False  #: it is to own nothing
     assigned: frozenset[str] = frozenset()  #: logs that it owns whatever they hash to
     joined: int = 0  #: the epoch in which it joined
+    version: str = ""  #: of Sluice; "": from before nodes said it
 
     @staticmethod
     def from_record(name: str, about: Mapping[str, Any]) -> NodeMember:
@@ -44,6 +47,7 @@ class NodeMember:
             about.get(DRAINING, False),
             frozenset(about.get(ASSIGNED, ())),
             about.get("joined", 0),
+            about.get(RUNNING_VERSION, ""),
         )
 
     @property

@@ -68,7 +68,7 @@ def repair_file(folder: Path, binary: str | os.PathLike[str]) -> RemovedTail | N
     Raises StoreUnavailable when it is damaged elsewhere, or what would be cut can't be kept. `binary` is the server.
     """
     file = newest_file(folder)
-    if file is None or not file.stat().st_size or _ended_cleanly(folder, file):
+    if file is None or not file.stat().st_size or ended_cleanly(folder, file):
         return None  # one that is empty, as after a rewrite, is no file to the server's check
     size, whole = file.stat().st_size, _whole_bytes(file, binary)
     if whole >= size:
@@ -174,7 +174,7 @@ def _whole_bytes(file: Path, binary: str | os.PathLike[str]) -> int:
     return int(found[1])
 
 
-def _ended_cleanly(folder: Path, file: Path) -> bool:
+def ended_cleanly(folder: Path, file: Path) -> bool:
     """Return whether the last server stopped cleanly, so that the file need not be checked."""
     return _tail(folder / "valkey.log", 200).count(_CLEAN_END) > 0 and _tail(file, 2) in (b"", b"\r\n")
 

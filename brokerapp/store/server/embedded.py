@@ -27,6 +27,7 @@ from typing import Self
 
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.server.append_only_file import repair_file
+from brokerapp.system import atomic_files
 from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, end_with_parent, lock_directory
 
 SOCKET_PATH_LIMIT = 107  # bytes of sockaddr_un.sun_path, without its final NUL
@@ -168,13 +169,21 @@ class EmbeddedStore:
             self._lock = lock_directory(self.folder, patience=LEFTOVER_PATIENCE_SECONDS)
         except DirectoryInUse as taken:
             raise StoreUnavailable(f"the embedded store cannot start: {taken}") from taken
-        self._discard_socket()
-        self.socket = socket_for(self.folder)
-        note = self.folder / "store.url"
-        note.unlink(missing_ok=True)
-        note.touch(mode=0o600)
-        note.write_text(self.url)
+        except OSError as error:
+            raise self._refused(error) from error
+        try:
+            self._discard_socket()
+            self.socket = socket_for(self.folder)
+            atomic_files.replace(self.folder / "store.url", self.url.encode(), mode=0o600)
+        except OSError as error:  # as on a full disk
+            self._lock.release()
+            self._lock = None
+            raise self._refused(error) from error
         return self._lock
+
+    def _refused(self, error: OSError) -> StoreUnavailable:
+        reason = (error.strerror or str(error)).lower()
+        return StoreUnavailable(f"the embedded store in {self.folder} cannot start: {reason}")
 
     def command(self) -> list[str]:
         """Return the command line of the server."""
@@ -195,7 +204,7 @@ class EmbeddedStore:
         note = self.folder / "store.url"
         if not note.exists():
             return
-        left = Path(note.read_text().removeprefix("unix://"))
+        left = Path(note.read_text().removeprefix("unix://") or self.folder / "valkey.sock")
         left.unlink(missing_ok=True)
         if left.parent.name.startswith(SOCKET_FOLDER_PREFIX) and left.parent != self.folder:
             shutil.rmtree(left.parent, ignore_errors=True)

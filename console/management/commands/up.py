@@ -1,7 +1,6 @@
 """Start all processes of Sluice under one supervisor: `sluice up`, `manage.py up`, which `make run` runs."""
 
 import os
-from contextlib import suppress
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -15,6 +14,7 @@ from brokerapp.errors import BrokerError, ConfigurationRefused
 from brokerapp.model.transport_connector import TRANSPORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
+from console.accounts.secret_key import secret_key
 from console.ops.command_line import UP_SUMMARY
 from console.ops.processes import missing_extras, process_specs, reachable
 from console.ops.supervisor import Supervisor
@@ -32,28 +32,21 @@ class Command(BaseCommand):
         if missing := list(missing_extras(environment)):
             raise CommandError("\n".join(missing))
         self.stdout.write(f"starting Sluice in {environment.data}")
-        if settings.IS_NEW:
-            self.refuse_without_a_trace(environment)
+        if not environment.data.exists():
+            check_start(environment)  # what is refused leaves no data folder behind
         try:
+            secret_key(settings.SECRET_FILE)
             supervisor = Supervisor(process_specs(environment), environment.data, say=self.say)
         except DirectoryInUse as taken:
-            raise CommandError(f"Sluice is already running: {taken} with SLUICE_DATA") from taken
+            raise CommandError(f"Sluice cannot start: {taken} with SLUICE_DATA") from taken
+        except ConfigurationRefused as refused:  # the data folder cannot be created
+            raise CommandError(str(refused)) from refused
         check_start(environment)
         try:
             password = self.prepare(environment)
             supervisor.run(announce=lambda: self.say(welcome(environment, password)))
         except BrokerError as refused:  # what is stored is of another version
             raise CommandError(str(refused)) from refused
-
-    def refuse_without_a_trace(self, environment) -> None:
-        """Check what a start needs before creating more of a new installation than its key, deleted on failure."""
-        try:
-            check_start(environment)
-        except CommandError:
-            settings.SECRET_FILE.unlink()
-            with suppress(OSError):  # somebody else put something there meanwhile
-                environment.data.rmdir()
-            raise
 
     def prepare(self, environment) -> str | None:
         """Check and migrate what is stored; return the initial admin's password on the first start.

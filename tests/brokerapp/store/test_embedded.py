@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import resource
 import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from brokerapp.errors import StoreUnavailable
 from brokerapp.management import runbroker
 from brokerapp.store.server import embedded
 from brokerapp.store.server.embedded import SOCKET_PATH_LIMIT, EmbeddedStore, answer_to_ping
+from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.process_lock import lock_directory
 from tests.waiting import wait_until
 
@@ -214,3 +218,33 @@ def test_the_module_becomes_the_server_and_stops_cleanly_on_sigterm(folder):
         process.wait()
     with EmbeddedStore(folder) as store:
         assert client(store.url).get("order") == "1"
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let no byte be written to files meanwhile, as on a full disk."""
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+
+
+def test_a_full_disk_refuses_the_start_and_leaves_nothing_that_refuses_the_next_one(tmp_path):
+    store = EmbeddedStore(tmp_path / "store")
+    with full_disk(), pytest.raises(StoreUnavailable, match=f"store in {tmp_path}/store cannot start: file too large"):
+        store.lock_folder()
+    assert DataDirectory(tmp_path).embedded_url() == f"unix://{tmp_path}/store/valkey.sock"
+    store.lock_folder()
+    store.stop()
+
+
+def test_an_empty_record_of_the_address_that_a_full_disk_left_is_replaced(tmp_path):
+    store = EmbeddedStore(tmp_path / "store")
+    store.folder.mkdir()
+    (store.folder / "store.url").touch()
+    assert DataDirectory(tmp_path).embedded_url() == f"unix://{tmp_path}/store/valkey.sock"
+    store.lock_folder()
+    assert (store.folder / "store.url").read_text() == store.url
+    store.stop()

@@ -1,7 +1,10 @@
 """Test how settings follow from the environment: secret, static files, Celery's address."""
 
+import os
 import re
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -13,6 +16,7 @@ from django.templatetags.static import static
 from django.test import Client
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.environment import PROJECT
 from console.accounts.secret_key import secret_key
 from console.celery import transport_url
 from console.ops import database_settings
@@ -31,6 +35,14 @@ def test_the_secret_is_made_once_and_is_for_its_owner_only(tmp_path):
     assert secret_key(path) == made
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["migrate", "--help"], ["unknown-command"]])
+def test_a_command_that_needs_no_data_creates_no_data_folder(tmp_path, arguments):
+    data = tmp_path / "data"
+    command = [sys.executable, PROJECT / "manage.py", *arguments]
+    subprocess.run(command, env={**os.environ, "SLUICE_DATA": str(data)}, capture_output=True, timeout=60, check=False)
+    assert not data.exists()
 
 
 def test_a_data_folder_that_others_may_enter_is_closed_when_sluice_starts(tmp_path):
