@@ -79,6 +79,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between snapshots of the numbers, heart-beats of the node, and flushes of the trace.
 TICK_SECONDS = 1.0
+#: Seconds between looks for a full batch of trace events: at full load almost as many come within a second as may wait.
+FULL_BATCH_SECONDS = 0.2
 #: Seconds between two times that a node notes which function library it uses.
 LIBRARY_SECONDS = 3600.0
 #: Seconds in which a node that stops hands over what it owns and lets its clients go, if there are other nodes. What
@@ -278,6 +280,7 @@ class Node:
         work_by_name = {
             "discards": self._committer.run_discards,
             "tick": self._tick,
+            "full trace batches": self._write_full_batches,
             "timers": self._run_timers,
             "signals": self._follow_signals,
             "beats": self.membership.run_heartbeat,
@@ -519,6 +522,14 @@ class Node:
                     await self._statistics.write()
                     self.trace.record_due_depths()
                     await self.trace.flush()
+
+    async def _write_full_batches(self) -> None:
+        while True:
+            await asyncio.sleep(FULL_BATCH_SECONDS)
+            if self.trace.has_full_batch:
+                async with self._publish_lock:
+                    if self._limits.disk.may_commit:
+                        await self.trace.flush()
 
     async def _tidy_libraries(self) -> None:
         while True:

@@ -32,6 +32,11 @@ class TraceWriter:
         self._recorder, self._routing, self._queues = recorder, routing, queues
         self._consumers, self._write, self._depths = consumers, write, DepthRecorder(recorder)
 
+    @property
+    def has_full_batch(self) -> bool:
+        """Return whether as many events wait as a batch holds."""
+        return self._recorder.pending >= BATCH_EVENTS
+
     def record_depths(self, why: str = "") -> None:
         """Record the depths of queues: of all for this reason, else of those that changed."""
         self._depths.forget(log.name for log in self._queues if log.is_remote)
@@ -56,7 +61,7 @@ class TraceWriter:
             except StoreUnavailable:
                 self._recorder.count_lost(batch)
                 raise
-            if not everything and self._recorder.pending < BATCH_EVENTS:
+            if not everything and not self.has_full_batch:
                 return
 
     def _sampling_of(self, original: str) -> SamplingRule:

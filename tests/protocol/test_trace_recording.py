@@ -1,5 +1,6 @@
 """Test what a node records: depths, bridges, sampling by policy, and a full store."""
 
+import asyncio
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -62,6 +63,21 @@ def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operator
     assert told["dropped"] < told["recorded"]
     facts = dict(NodeSummary(node.ask(lambda admin: admin.nodes())[0]).details)
     assert f"{told['dropped']} dropped" in facts["Trace events since start"]
+    client.leave()
+    node.stop()
+
+
+def test_a_full_batch_of_events_is_written_before_the_tick_that_writes_the_others(store, monkeypatch):
+    async def never(_node):
+        await asyncio.Future()
+
+    monkeypatch.setattr("brokerapp.runtime.node.Node._tick", never)
+    monkeypatch.setattr("brokerapp.runtime.trace_writer.BATCH_EVENTS", 20)
+    node = RunningNode(default_config("recording-full-batches", 0), store.url)
+    client = StompClient(node.port, "1.2")
+    for number in range(30):
+        client.send("/queue/orders", str(number))
+    wait_until(lambda: len(recorded(store, "recording-full-batches")) >= 20, "what fills a batch")
     client.leave()
     node.stop()
 
