@@ -306,7 +306,7 @@ def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role
     assert command_line.restore([str(run.file)], "manage.py restore") == 0
     said = capsys.readouterr().out
     assert "  manage.py restore --replace   if the original no longer runs\n" in said
-    assert f"Then start it with SLUICE_DATA={data}\n" in said
+    assert f"Then: SLUICE_DATA={data} {command('up')}\n" in said
     assert (data / "secret-key").read_text() == "the key"
     with closing(sqlite3.connect(data / "console.sqlite3")) as database:
         assert database.execute("SELECT answer FROM one").fetchall() == [(42,)]
