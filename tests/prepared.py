@@ -16,7 +16,7 @@ import pytest
 from _pytest.assertion import rewrite
 from hypothesis.internal.constants_ast import constants_from_module
 
-from brokerapp.system.environment import PROJECT
+from brokerapp.system.checkout import PROJECT
 
 #: Folders with modules of ours.
 OURS = ("analytics", "benchmarks", "brokerapp", "console", "examples")

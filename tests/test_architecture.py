@@ -38,7 +38,8 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.errors brokerapp.model brokerapp.selectors brokerapp.engine.policy brokerapp.engine.scheduling"
     ),
     "brokerapp.store": (
-        "brokerapp.errors brokerapp.model brokerapp.system.formats brokerapp.store.client brokerapp.store.server"
+        "brokerapp.errors brokerapp.model brokerapp.system.formats brokerapp.system.checkout brokerapp.store.client "
+        "brokerapp.store.server"
     ),
     "brokerapp.store.client": "brokerapp.errors brokerapp.system",
     "brokerapp.store.server": "brokerapp.errors brokerapp.system brokerapp.store.client",

@@ -18,6 +18,7 @@ from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.passphrase import ask_existing, ask_new, check_new, find_passphrase
 from brokerapp.errors import BackupRefused, BrokerError
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
+from brokerapp.system.checkout import command
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.store_address import check_store_url, without_password
 
@@ -222,14 +223,15 @@ def make_restore(
         left_out = [each for each in reader.manifest.left_out if console is None or not each.startswith(console.told)]
         _say_restored(target, reader.manifest, [*(f"the backup lacks {each}" for each in left_out), *sentences])
     quoted = shlex.quote(str(data))
-    start = f"SLUICE_DATA={quoted}" if console else f"--data {quoted}"
+    of_broker = f"{command('broker')} --config FILE.xml --data {quoted}"
+    start = f"SLUICE_DATA={quoted} {command('up')}" if console else of_broker
     if decided:
-        say(f"It {_IS_NOW[role]}. Next: start it with {start}")
+        say(f"It {_IS_NOW[role]}. Next: {start}")
         return
     say("It does not start before you say what it is:")
     say(f"  {how_to_decide % '--replace'}   if the original no longer runs")
     say(f"  {how_to_decide % '--as-copy'}   if it does: no network connectors, cluster, notifications")
-    say(f"Then start it with {start}")
+    say(f"Then: {start}")
 
 
 def _say_restored(target: RestoreTarget, manifest: BackupManifest, remarks: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from importlib import metadata
 from brokerapp.checks.results import Finding
 from brokerapp.checks.store import StoreReading
 from brokerapp.nodes.links.members import NodeMember
-from brokerapp.system.environment import PROJECT
+from brokerapp.system.checkout import PROJECT
 from brokerapp.version import VERSION
 
 NEEDED_PYTHON = (3, 11)

@@ -37,6 +37,7 @@ from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.openwire.shown_messages import shown_headers, shown_lines
 from brokerapp.store.server.durability import durability_loss, replica_shortage
 from brokerapp.system import extras
+from brokerapp.system.checkout import command
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.environment import Environment
 
@@ -113,7 +114,8 @@ def run(args: Namespace, output: TextIO) -> None:
             raise
         folder = args.data or Environment.read().data
         raise StoreUnavailable(
-            f"no broker runs in {folder}: start it with `sluice up` (or `sluice broker`), or name --data or --redis"
+            f"no broker runs in {folder}: start it with `{command('up')}` (or `{command('broker')}`), "
+            "or name --data or --redis"
         ) from error
     write_line(output, json.dumps(result, indent=1, ensure_ascii=False) if args.json else "\n".join(lines))
 
@@ -127,7 +129,7 @@ def _parsers_below(parser: ArgumentParser) -> set[ArgumentParser]:
 
 def _add_common(parser: ArgumentParser, defaults: dict[str, Any]) -> None:
     """Add the options of all verbs."""
-    folder = "data folder of a `sluice broker`, from which store and broker name are read"
+    folder = f"data folder of a `{command('broker')}`, from which store and broker name are read"
     parser.add_argument("--data", type=Path, default=defaults["data"], help=folder)
     parser.add_argument("--redis", default=defaults["redis"], help="URL of the store")
     parser.add_argument("--name", default=defaults["name"], help="broker name")
@@ -159,7 +161,7 @@ def _is_installation(data: Path, environment: Environment) -> bool:
     if not DataDirectory(data).is_of_installation:
         return False
     if data.resolve() != environment.data:
-        raise RequestRefused(f"{data} is the folder of `sluice up`: set SLUICE_DATA to it instead of --data")
+        raise RequestRefused(f"{data} is the folder of `{command('up')}`: set SLUICE_DATA to it instead of --data")
     return True
 
 

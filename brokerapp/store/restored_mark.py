@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from brokerapp.store.client.client import StorePart
+from brokerapp.system.checkout import command
 
 #: How an operator says which of the two a restored broker is.
 HOW_TO_DECIDE = (
-    "run `sluice restore --replace` if the original no longer runs, or `sluice restore --as-copy` if it does"
+    f"run `{command('restore')} --replace` if the original no longer runs, or `{command('restore')} --as-copy` if it "
+    "does"
 )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.checkout import IS_CHECKOUT, PROJECT
 from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
@@ -42,11 +43,6 @@ HSTS_SECONDS = 365 * 24 * 60 * 60
 
 #: Names of this machine that no other has.
 _LOCAL = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
-
-#: The folder that has Sluice's packages: a checkout, or the site-packages of an installed wheel.
-PROJECT = Path(__file__).resolve().parents[2]
-#: Whether it is a checkout, or a copy of one, as in the images.
-IS_CHECKOUT = (PROJECT / "manage.py").is_file()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.system.checkout import command
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class SupportedFormats:
         if found < self.oldest:
             raise ConfigurationRefused(
                 f"{self.thing} has format {found}, and this version of Sluice supports formats from {self.oldest}: "
-                "stop Sluice and run `sluice upgrade`"
+                f"stop Sluice and run `{command('upgrade')}`"
             )
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from brokerapp.management import brokerctl
 from brokerapp.management.output import exit_status, write_error
 from brokerapp.management.sluice import importing
 from brokerapp.management.verbs.operations import before_operation
+from brokerapp.system.checkout import command
 from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import Environment
 
@@ -40,7 +41,7 @@ def _refuse_missing_data() -> None:
     data = Environment.read().data
     check_data_directory(data)
     if not data.exists():
-        raise ConfigurationRefused(f"SLUICE_DATA={data}: not found: start Sluice with `sluice up` first")
+        raise ConfigurationRefused(f"SLUICE_DATA={data}: not found: start Sluice with `{command('up')}` first")
 
 
 def add_demo_arguments(parser: ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from brokerapp.errors import InvalidDestination
 from brokerapp.model.destination import NAMED_KINDS, Destination
+from brokerapp.system.checkout import command
 from console.alerts import metrics
 from console.analyses import result_tables
 from console.metrics import charts_history
@@ -50,6 +51,7 @@ for _name, _filter in {
 
 
 register.simple_tag(time_format.format_period, name="period")
+register.simple_tag(command)
 
 
 @register.filter

@@ -17,6 +17,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.system.checkout import command
 from brokerapp.upgrades.plan import PartState, PlannedStep, Report
 from brokerapp.version import VERSION
 from console.upgrades.models import UsedVersion
@@ -100,7 +101,7 @@ def check_current() -> None:
     if state.pending:
         raise ConfigurationRefused(
             f"the database lacks migrations of Sluice {VERSION} ({_named(state.pending)}): stop Sluice and run "
-            "`sluice upgrade`"
+            f"`{command('upgrade')}`"
         )
     record_version()
 

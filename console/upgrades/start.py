@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from analytics.archive.format_file import check_archives
 from brokerapp.errors import StoreUnavailable
+from brokerapp.system.checkout import command
 from brokerapp.system.environment import Environment
 from brokerapp.upgrades.store import check_store
 from console.upgrades.database import check_current, check_known, migrate, record_version
@@ -44,7 +45,7 @@ def _record_formats(archives: Sequence[Path], say: Say) -> None:
             name = unquote(broker.name.removeprefix("broker="))
             say(
                 f"an earlier version wrote {hours:,} hours of the archive of broker {name}, which can be read as they "
-                "are; `sluice upgrade` rewrites them"
+                f"are; `{command('upgrade')}` rewrites them"
             )
 
 

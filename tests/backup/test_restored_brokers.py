@@ -22,6 +22,7 @@ from brokerapp.backup.server_snapshot import ServerSnapshot
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.server.durability import restore_notice, rollback_notice
+from brokerapp.system.checkout import command
 from brokerapp.system.environment import PROJECT
 from tests.backup.restored_broker import BrokerInFolder, backup, content_of, restore
 from tests.faults.load import Account
@@ -166,7 +167,7 @@ def test_a_restored_broker_starts_when_it_is_said_what_it_is(plain, broker_in, t
     refusal = restored.refusal()
     assert "this broker was restored from the backup of 20" in refusal
     assert "of broker orders on " in refusal
-    assert "run `sluice restore --replace` if the original no longer runs" in refusal
+    assert f"run `{command('restore')} --replace` if the original no longer runs" in refusal
 
     assert restore("--data", restored.data, "--replace") == 0
     assert not (restored.data / "restored.json").exists()

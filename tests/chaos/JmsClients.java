@@ -16,6 +16,7 @@ import javax.jms.Topic;
 import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.command.ActiveMQDestination;
+import org.apache.activemq.command.FlushCommand;
 import org.apache.activemq.transport.DefaultTransportListener;
 
 /**
@@ -189,7 +190,9 @@ public class JmsClients {
                         session.commit();
                     } else {
                         messages.get(messages.size() - 1).acknowledge();
-                        Thread.sleep(20); // after an interruption the client acknowledges nothing, and does not say so
+                        // After an interruption the client acknowledges nothing, and does not say so. An answer comes
+                        // only after it has told the listener of all interruptions before.
+                        connection.syncSendPacket(new FlushCommand());
                     }
                     if (transacted || interruptions.get() == before) {
                         say("settled " + String.join(" ", numbers));

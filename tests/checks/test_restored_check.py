@@ -14,6 +14,7 @@ from brokerapp.checks.runner import run_checks
 from brokerapp.checks.table import BROKER_CHECKS
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
+from brokerapp.system.checkout import command
 from brokerapp.system.environment import Environment
 
 BROKER = "restored-check"
@@ -46,8 +47,8 @@ def test_an_undecided_restore_in_a_stopped_data_folder_fails_and_names_both_comm
     finding = checked(tmp_path)
     assert finding.level is Level.FAILURE
     assert "restored from the backup of 2026-11-20 10:00:00 UTC" in finding.text
-    assert "sluice restore --replace" in finding.action
-    assert "sluice restore --as-copy" in finding.action
+    assert f"{command('restore')} --replace" in finding.action
+    assert f"{command('restore')} --as-copy" in finding.action
 
 
 def test_an_undecided_restore_in_a_store_elsewhere_fails_until_it_is_decided(tmp_path, store, store_url):

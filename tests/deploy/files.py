@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from brokerapp.system.environment import PROJECT
+from brokerapp.system.checkout import PROJECT
 
 DEPLOY = PROJECT / "deploy"
 #: Where `make clients` puts the packages in tests/deploy/requirements.txt.

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from brokerapp.system.environment import PROJECT, Environment
+from brokerapp.system.checkout import PROJECT
+from brokerapp.system.environment import Environment
 from brokerapp.system.secret_variables import SECRET_VARIABLES
 from brokerapp.system.store_address import check_store_url
 from tests.deploy.files import CHECKS, DEPLOY, program, read_yaml, run

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from brokerapp.system.environment import PROJECT
+from brokerapp.system.checkout import PROJECT
 from tests.monitoring.conftest import basic
 from tests.ports import free_port
 from tests.served import make_database

@@ -18,6 +18,7 @@ from brokerapp.store.client.library import NAME
 from brokerapp.store.redis import RedisStore
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.store.shards.record import ShardRecordStore
+from brokerapp.system.checkout import command
 from tests.brokerapp.store.commit_helpers import CommittingSession, bodies, entries
 from tests.protocol.clients import StompClient
 from tests.protocol.running_node import RunningNode
@@ -102,7 +103,7 @@ def test_a_store_of_the_former_version_opens_with_all_that_it_holds(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format", "oldest", "sentence"), [(3, 1, "use the newer version"), (1, 2, "run `sluice upgrade`")]
+    ("format", "oldest", "sentence"), [(3, 1, "use the newer version"), (1, 2, f"run `{command('upgrade')}`")]
 )
 async def test_a_store_of_another_format_is_refused_with_one_sentence(store, format, oldest, sentence):
     await store.open()

@@ -17,6 +17,7 @@ from analytics.archive.format_file import write_format
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.checkout import command
 from brokerapp.system.environment import PROJECT
 from brokerapp.version import VERSION
 from console.upgrades import database
@@ -92,7 +93,9 @@ def test_sluice_does_not_start_on_what_a_newer_version_stored(part, tmp_path, mi
 def test_a_web_process_does_not_start_on_a_database_that_lacks_migrations():
     last = MigrationRecorder(connection).migration_qs.filter(app="console").order_by("-name").first()
     last.delete()
-    with pytest.raises(ConfigurationRefused, match=rf"lacks migrations .*console\.{last.name}.* run `sluice upgrade`"):
+    with pytest.raises(
+        ConfigurationRefused, match=rf"lacks migrations .*console\.{last.name}.* run `{command('upgrade')}`"
+    ):
         database.check_current()
     assert not UsedVersion.objects.exists()
 

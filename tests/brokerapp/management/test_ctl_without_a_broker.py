@@ -3,6 +3,7 @@
 import pytest
 
 from brokerapp.management import brokerctl
+from brokerapp.system.checkout import command
 from tests.ports import free_port
 
 
@@ -23,7 +24,7 @@ def said(capsys, *arguments: str) -> str:
 @pytest.mark.parametrize("is_named", [False, True], ids=["by its variable", "by --data"])
 def test_an_installation_that_is_stopped_is_named_with_the_way_to_start_it(installation, is_named, capsys):
     assert said(capsys, *(["--data", str(installation)] if is_named else [])) == (
-        f"error: no broker runs in {installation}: start it with `sluice up` (or `sluice broker`), "
+        f"error: no broker runs in {installation}: start it with `{command('up')}` (or `{command('broker')}`), "
         "or name --data or --redis\n"
     )
 
@@ -31,7 +32,7 @@ def test_an_installation_that_is_stopped_is_named_with_the_way_to_start_it(insta
 def test_the_folder_of_another_installation_is_refused_with_the_variable_to_set(installation, monkeypatch, capsys):
     monkeypatch.setenv("SLUICE_DATA", str(installation / "other"))
     assert said(capsys, "--data", str(installation)) == (
-        f"error: {installation} is the folder of `sluice up`: set SLUICE_DATA to it instead of --data\n"
+        f"error: {installation} is the folder of `{command('up')}`: set SLUICE_DATA to it instead of --data\n"
     )
 
 

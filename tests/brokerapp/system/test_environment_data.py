@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from brokerapp.system.environment import PROJECT, Environment, default_data_directory
+from brokerapp.system.checkout import PROJECT
+from brokerapp.system.environment import Environment, default_data_directory
 
 
 @pytest.mark.parametrize(

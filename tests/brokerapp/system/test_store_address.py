@@ -8,7 +8,8 @@ import pytest
 
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.redis import RedisStore
-from brokerapp.system.environment import PROJECT, Environment
+from brokerapp.system.checkout import PROJECT
+from brokerapp.system.environment import Environment
 from brokerapp.system.store_address import StoreAddress, check_replicas, check_store_url
 
 REFUSED = {

@@ -21,6 +21,7 @@ from brokerapp.backup.container import BackupReader
 from brokerapp.backup.data_folder import write_mark
 from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
+from brokerapp.system.checkout import command
 from console.alerts import evaluation
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
@@ -82,7 +83,7 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     assert "Backup completed in" in admin.get(f"/backups/?run={run.pk}").content.decode()
     shown = page(admin)
     assert "Backup completed" not in shown, "the end of a backup is news to who waited for it"
-    assert f"sluice restore {run.file} --replace" in shown
+    assert f"{command('restore')} {run.file} --replace" in shown
     assert run.file.name in shown
     assert "Not encrypted" not in shown
     assert 'hx-trigger="every 2s"' not in shown
@@ -305,12 +306,12 @@ def test_an_installation_is_restored_elsewhere_and_does_not_start_until_its_role
     assert command_line.restore([str(run.file)], "manage.py restore") == 0
     said = capsys.readouterr().out
     assert "  manage.py restore --replace   if the original no longer runs\n" in said
-    assert f"Then start it with SLUICE_DATA={data}\n" in said
+    assert f"Then: SLUICE_DATA={data} {command('up')}\n" in said
     assert (data / "secret-key").read_text() == "the key"
     with closing(sqlite3.connect(data / "console.sqlite3")) as database:
         assert database.execute("SELECT answer FROM one").fetchall() == [(42,)]
     settings.SLUICE = replace(settings.SLUICE, data=data)
-    with pytest.raises(CommandError, match="run `sluice restore --replace` if the original no longer runs"):
+    with pytest.raises(CommandError, match=f"run `{command('restore')} --replace` if the original no longer runs"):
         call_command("up")
     assert command_line.restore(["--as-copy"], "manage.py restore") == 0
     assert json.loads((data / "restored.json").read_text())["role"] == "copy"
