@@ -51,6 +51,7 @@ from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
 from brokerapp.core.redelivery.redelivery import RedeliveryHandler
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
+from brokerapp.core.shards.shard_placement import ShardPlacement
 from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
@@ -81,6 +82,7 @@ class Broker:
     authorizer: ClientAuthorizer
     counters: DestinationCounters
     commits: ShardedCommits
+    shard_placement: ShardPlacement
     connections: ClientRegistry
     bridges: BridgeClients
     queues: QueueRegistry

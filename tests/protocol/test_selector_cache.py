@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 @pytest.fixture
 def start(store, monkeypatch, name):
     """Starts nodes with such a cache; one store for all."""
-    monkeypatch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("brokerapp.runtime.reporting.node_reports.TICK_SECONDS", 0.1)
     running = []
 
     def make(selector_aware=True, **settings):
