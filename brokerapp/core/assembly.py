@@ -1,9 +1,9 @@
 """Build the broker of a node from its parts.
 
-Each part is given by keyword what it uses. Seven parts are used by parts that they use themselves: what is sent is
-stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These seven are allocated
-first, so that the others can be given them, and initialised when all that they use is there. No part calls another one
-while it is constructed.
+Each part is given by keyword what it uses. Some parts are used by parts that they use themselves: what is sent is
+stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These are allocated first,
+so that the others can be given them, and initialised when all that they use is there. No part calls another one while
+it is constructed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from brokerapp.core.clients.authorizer import ClientAuthorizer
 from brokerapp.core.clients.bridge_clients import BridgeClients
 from brokerapp.core.clients.connections import ClientRegistry
 from brokerapp.core.clients.replies import ClientReplies
+from brokerapp.core.command_handlers import command_handlers
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.destinations.current_routing import CurrentRouting
 from brokerapp.core.destinations.gauges import DestinationGauges
@@ -71,40 +72,17 @@ from brokerapp.core.subscriptions.selector_memory import selector_cache_of
 from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
 from brokerapp.core.subscriptions.sources import SubscriptionSources
-from brokerapp.core.subscriptions.subscribe_handler import SubscribeHandler
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
-from brokerapp.core.subscriptions.unsubscribe_handler import UnsubscribeHandler
 from brokerapp.core.xa.branch_preparation import BranchPreparation
 from brokerapp.core.xa.joint_branches import JointBranches
 from brokerapp.core.xa.prepared_branches import PreparedBranches
 from brokerapp.core.xa.prepared_transactions import PreparedTransactions
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.policy.authorization import AuthorizationMap
-from brokerapp.model.commands import (
-    AckBatchCommand,
-    BeginBranchCommand,
-    CommitBranchCommand,
-    GiveUpCommand,
-    NackCommand,
-    PrefetchCommand,
-    PrepareBranchCommand,
-    ProducerCommand,
-    PullCommand,
-    RecoverBranchesCommand,
-    RollBackBranchCommand,
-    SendBatchCommand,
-    SubscribeCommand,
-    UnsubscribeCommand,
-    WindowCommand,
-)
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.store import StoreLimits
-from brokerapp.system import clock
 from brokerapp.tracing.recorder import TraceRecorder
-
-#: Milliseconds between two looks for remembered selectors that nobody used for too long.
-SELECTOR_EXPIRY_MS = 10_000
 
 
 class AssembledBroker(Broker):
@@ -156,23 +134,7 @@ class AssembledBroker(Broker):
         self._construct_advisories(context)
         nodes.initialise(self)
         add_event_handlers(self)
-        self.commands = {
-            SendBatchCommand: self.publisher.send,
-            SubscribeCommand: self._subscribe_handler().subscribe,
-            UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
-            AckBatchCommand: self.rejections.settle,
-            NackCommand: self.rejections.reject,
-            GiveUpCommand: self.rejections.give_up,
-            WindowCommand: self.windows.extend,
-            PrefetchCommand: self.windows.change_prefetch,
-            PullCommand: self.windows.pull,
-            ProducerCommand: self.admission.open_or_close,
-            BeginBranchCommand: self.prepared.begin,
-            PrepareBranchCommand: self.prepared.prepare,
-            CommitBranchCommand: self.prepared.commit,
-            RollBackBranchCommand: self.prepared.roll_back,
-            RecoverBranchesCommand: self.prepared.recover,
-        }
+        self.commands = command_handlers(self)
         self._start()
 
     def _on_spread(self, logs: Iterable[str]) -> None:
@@ -406,18 +368,6 @@ class AssembledBroker(Broker):
             temporaries=self.temporaries,
         )  # fmt: skip
 
-    def _subscribe_handler(self) -> SubscribeHandler:
-        return SubscribeHandler(
-            browsers=self.browsers, durables=self.durables, placement=self.placement, replies=self.replies,
-            routing=self.routing, served=self.served, sources=self.sources, subscriptions=self.subscriptions,
-        )  # fmt: skip
-
-    def _unsubscribe_handler(self) -> UnsubscribeHandler:
-        return UnsubscribeHandler(
-            authorizer=self.authorizer, consumers=self.consumers, durables=self.durables, placement=self.placement,
-            replies=self.replies, subscriptions=self.subscriptions,
-        )  # fmt: skip
-
     def _construct_advisories(self, context: BrokerContext) -> None:
         """Construct the parts that publish advisories about what exists."""
         virtual = VirtualConsumers(
@@ -439,10 +389,7 @@ class AssembledBroker(Broker):
 
     def _start(self) -> None:
         """Start what the parts do periodically."""
-        selectors = self.settings.selector_cache
-        if selectors is not None and selectors.expire_after:
-            expire = self.queues.remembering.expire
-            self.timers.call_every(SELECTOR_EXPIRY_MS, lambda: expire(self.queues), clock.now_ms())
+        self.queues.remembering.watch(self.queues, self.timers)
         self.expiration.apply_policies()
         self.slow_consumers.watch()
         self.scheduled_jobs.start()
