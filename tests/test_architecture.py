@@ -274,7 +274,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.admin.shards",
         "brokerapp.cluster.change_applier",
         "brokerapp.cluster.links",
-        "brokerapp.core.publishing.group_commit",
+        "brokerapp.core.commits",
         "brokerapp.core.shards.sharded_commits",
         "brokerapp.runtime.shards",
         "brokerapp.runtime.disk_watch",
