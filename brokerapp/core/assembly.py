@@ -39,8 +39,10 @@ from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.consumer_windows import ConsumerWindows
 from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.delivery_accounting import DeliveryAccounting
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.dispatch.topic_subscribers import SubscriberRegistry
 from brokerapp.core.event_handlers import add_event_handlers
 from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
@@ -159,9 +161,12 @@ class AssembledBroker(Broker):
         """Construct the parts that find, create and limit destinations, and say who may use them."""
         selectors = selector_cache_of(self.settings)
         self.replies = ClientReplies(context=context, dispatcher=self.dispatcher, held=self.held)
-        self.audience = AdvisoryAudience(context=context, dispatcher=self.dispatcher, routing=self.routing)
+        self.subscribers = SubscriberRegistry(
+            may=lambda *wanted: self.authorizer.may(*wanted), placement=self.placement, recorder=self.consumer_recorder,
+        )  # fmt: skip
+        self.audience = AdvisoryAudience(context=context, subscribers=self.subscribers, routing=self.routing)
         self.limits = DestinationLimits(
-            context=context, dispatcher=self.dispatcher, durables=self.durables, routing=self.routing,
+            context=context, subscribers=self.subscribers, durables=self.durables, routing=self.routing,
         )  # fmt: skip
         self.producers = ProducerRegistry(
             context=context, clients=self.clients, events=self.events, routing=self.routing,
@@ -177,7 +182,7 @@ class AssembledBroker(Broker):
             temporaries=self.temporaries, arrivals=self.arrivals,
         )  # fmt: skip
         self.creation = AutoCreation(context=context, queues=self.queues, routing=self.routing)
-        self.gauges = DestinationGauges(dispatcher=self.dispatcher, durables=self.durables, queues=self.queues)
+        self.gauges = DestinationGauges(subscribers=self.subscribers, durables=self.durables, queues=self.queues)
         self.reconnect_window = ReconnectWindow(
             context=context, events=self.events, queues=self.queues, temporaries=self.temporaries,
         )  # fmt: skip
@@ -193,6 +198,7 @@ class AssembledBroker(Broker):
         self.message_advisories = MessageAdvisories(
             context=context, audience=self.audience, publisher=self.advisory_publisher, routing=self.routing,
         )  # fmt: skip
+        self.accounting = DeliveryAccounting(context=context, advisories=self.message_advisories)
         self.bridges = BridgeClients(
             context=context, authorizer=self.authorizer, clients=self.clients, events=self.events,
         )  # fmt: skip
@@ -222,7 +228,7 @@ class AssembledBroker(Broker):
             arrivals=self.arrivals,
         )  # fmt: skip
         self.removal = DestinationRemoval(
-            context=context, creation=self.creation, dispatcher=self.dispatcher, producers=self.producers,
+            context=context, creation=self.creation, subscribers=self.subscribers, producers=self.producers,
             queues=self.queues, retained=self.retained, routing=self.routing,
         )  # fmt: skip
 
@@ -231,7 +237,7 @@ class AssembledBroker(Broker):
         self.consumers = Consumers(
             context=context, authorizer=self.authorizer, dead_letters=self.dead_letters,
             dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
-            redelivery=self.redelivery, routing=self.routing,
+            recorder=self.consumer_recorder, redelivery=self.redelivery, routing=self.routing,
         )  # fmt: skip
         self.browsers = Browsers(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, expiration=self.expiration,
@@ -244,7 +250,7 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.served = ServedSubscriptions(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, events=self.events,
-            retained=self.retained, temporaries=self.temporaries,
+            retained=self.retained, subscribers=self.subscribers, temporaries=self.temporaries,
         )  # fmt: skip
         self.transactions = Transactions(
             context=context, consumers=self.consumers, expiration=self.expiration, placement=self.placement,
@@ -256,8 +262,8 @@ class AssembledBroker(Broker):
             router=self.router, scheduler=self.scheduler, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
         self.acknowledgements = Acknowledgements(
-            context=context, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
-            replies=self.replies, transactions=self.transactions, writer=self.writer,
+            context=context, accounting=self.accounting, dispatcher=self.dispatcher, placement=self.placement,
+            queues=self.queues, replies=self.replies, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
         self.branches = PreparedBranches(
             context=context, arrivals=self.arrivals, expiration=self.expiration, held=self.held,
@@ -286,9 +292,9 @@ class AssembledBroker(Broker):
     def _initialise_allocated(self, context: BrokerContext) -> None:
         """Give the allocated parts what they use."""
         Dispatcher.__init__(
-            self.dispatcher, context=context, advisories=self.message_advisories, authorizer=self.authorizer,
+            self.dispatcher, context=context, accounting=self.accounting, advisories=self.message_advisories,
             dead_letters=self.dead_letters, flow_control=self.flow_control, held=self.held,
-            placement=self.placement, retained=self.retained,
+            placement=self.placement, retained=self.retained, subscribers=self.subscribers,
         )  # fmt: skip
         TemporaryDestinations.__init__(
             self.temporaries, context=context, authorizer=self.authorizer,
@@ -342,7 +348,7 @@ class AssembledBroker(Broker):
             quotas=self.quotas, replies=self.replies,
         )  # fmt: skip
         self.idle_destinations = IdleDestinations(
-            context=context, creation=self.creation, dispatcher=self.dispatcher, placement=self.placement,
+            context=context, creation=self.creation, subscribers=self.subscribers, placement=self.placement,
             queues=self.queues, removal=self.removal, routing=self.routing,
         )  # fmt: skip
         self.stale = StaleNonPersistent(
@@ -350,7 +356,7 @@ class AssembledBroker(Broker):
             idle_destinations=self.idle_destinations, queues=self.queues,
         )  # fmt: skip
         measurements = DestinationMeasurements(
-            context=context, dispatcher=self.dispatcher, gauges=self.gauges, placement=self.placement,
+            context=context, subscribers=self.subscribers, gauges=self.gauges, placement=self.placement,
             queues=self.queues,
         )  # fmt: skip
         documents = StatisticsDocuments(
@@ -359,7 +365,7 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.statistics = StatisticsPlugin(
             context=context, messages=self.messages, placement=self.placement, router=self.router,
-            temporaries=self.temporaries, consumers=self.consumers, dispatcher=self.dispatcher,
+            temporaries=self.temporaries, consumers=self.consumers, subscribers=self.subscribers,
             documents=documents,
         )  # fmt: skip
         self.store_recovery = StoreRecovery(

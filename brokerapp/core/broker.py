@@ -30,8 +30,10 @@ from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.consumer_windows import ConsumerWindows
 from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.delivery_accounting import DeliveryAccounting
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.dispatch.topic_subscribers import SubscriberRegistry
 from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
@@ -71,6 +73,7 @@ from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import Settings
 from brokerapp.system.timers import Timers
+from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.recorder import TraceRecorder
 
 
@@ -94,6 +97,8 @@ class Broker:
     gauges: DestinationGauges
     store_recovery: StoreRecovery
     dispatcher: Dispatcher
+    accounting: DeliveryAccounting
+    subscribers: SubscriberRegistry
     acknowledgements: Acknowledgements
     rejections: Rejections
     windows: ConsumerWindows
@@ -141,6 +146,7 @@ class Broker:
         self.name, self.session, self.settings, self.tracer = name, session, settings, tracer
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
+        self.consumer_recorder = ConsumerRecorder(tracer)  #: who consumes from where, for the record
         self.clients: dict[str, Client] = {}
         self.events = BrokerEvents()
         self.cluster: ClusterPort | None = None  #: the one it is in

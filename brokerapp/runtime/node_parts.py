@@ -148,7 +148,7 @@ async def _reports(
     )  # fmt: skip
     trace = TraceWriter(
         recorder=broker.tracer, routing=broker.routing, queues=broker.queues,
-        consumers=broker.dispatcher.consumer_recorder, write=store.write_trace,
+        consumers=broker.consumer_recorder, write=store.write_trace,
     )  # fmt: skip
     store_status = StoreStatus(
         context=broker.context(), store=store, limits=core.limits, rollbacks=await store.server.rollbacks()

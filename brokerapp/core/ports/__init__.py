@@ -25,6 +25,7 @@ from brokerapp.core.ports.destinations import (
     TemporaryRecovery,
 )
 from brokerapp.core.ports.dispatch import (
+    AccountingPort,
     AcknowledgementsPort,
     BrowsersPort,
     DispatcherPort,
@@ -80,6 +81,7 @@ from brokerapp.core.ports.subscriptions import (
 )
 
 __all__ = [
+    "AccountingPort",
     "AcknowledgementsPort",
     "AdvisoriesPort",
     "AppendNoticesPort",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         DispatchQueue,
         RetainedPort,
         TemporariesPort,
+        TopicSubscribers,
     )
 
 
@@ -29,11 +30,12 @@ class ServedSubscriptions:
         dispatcher: DispatchQueue,
         events: BrokerEvents,
         retained: RetainedPort,
+        subscribers: TopicSubscribers,
         temporaries: TemporariesPort,
     ) -> None:
         self._counters = context.counters
         self._consumers, self._dispatcher, self._events = consumers, dispatcher, events
-        self._retained, self._temporaries = retained, temporaries
+        self._retained, self._subscribers, self._temporaries = retained, subscribers, temporaries
 
     def join(self, subscription: Subscription, *, retroactive: bool) -> None:
         """Consume from all destinations of a subscription that has no name."""
@@ -45,7 +47,7 @@ class ServedSubscriptions:
             if target.is_queue:
                 self._consumers.join(subscription, target)
             else:
-                self._dispatcher.subscribe(subscription, target)
+                self._subscribers.add(subscription, target)
                 self.note_subscribers(target)
 
     def announce(self, subscription: Subscription) -> None:
@@ -73,7 +75,8 @@ class ServedSubscriptions:
         if subscription.durable is None:
             for target in subscription.destinations:
                 if not target.is_queue:
-                    self._dispatcher.unsubscribe(subscription, target)
+                    self._subscribers.remove(subscription, target)
+                    self._dispatcher.drop_pending(subscription)
                     self.note_subscribers(target)
         self._events.consumer_stopped(subscription)
 
