@@ -42,6 +42,7 @@ from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.delivery_accounting import DeliveryAccounting
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.dispatch.topic_dispatcher import TopicDispatcher
 from brokerapp.core.dispatch.topic_subscribers import SubscriberRegistry
 from brokerapp.core.event_handlers import add_event_handlers
 from brokerapp.core.flow_control.held_sends import HeldSends
@@ -149,6 +150,7 @@ class AssembledBroker(Broker):
     def _allocate(self) -> None:
         """Allocate the parts that are used by parts that they use."""
         self.dispatcher = Dispatcher.__new__(Dispatcher)
+        self.topic_dispatcher = TopicDispatcher.__new__(TopicDispatcher)
         self.temporaries = TemporaryDestinations.__new__(TemporaryDestinations)
         self.scheduled_jobs = ScheduledJobs.__new__(ScheduledJobs)
         self.writer = MessageWriter.__new__(MessageWriter)
@@ -192,7 +194,7 @@ class AssembledBroker(Broker):
             queues=self.queues, replies=self.replies, temporaries=self.temporaries,
         )  # fmt: skip
         self.advisory_publisher = AdvisoryPublisher(
-            context=context, audience=self.audience, dispatcher=self.dispatcher,
+            context=context, audience=self.audience, topic_dispatcher=self.topic_dispatcher,
             publish=self.router.publish_internal, url=lambda: self.url,
         )  # fmt: skip
         self.message_advisories = MessageAdvisories(
@@ -210,8 +212,8 @@ class AssembledBroker(Broker):
             queues=self.queues, router=self.router, routing=self.routing, arrivals=self.arrivals,
         )  # fmt: skip
         self.retained = RetroactiveRecovery(
-            context=context, authorizer=self.authorizer, dispatcher=self.dispatcher, queues=self.queues,
-            router=self.router, routing=self.routing,
+            context=context, authorizer=self.authorizer, queues=self.queues, router=self.router,
+            routing=self.routing, topic_dispatcher=self.topic_dispatcher,
         )  # fmt: skip
         self.scheduler = MessageScheduler(
             context=context, admission=self.admission, arrivals=self.arrivals, authorizer=self.authorizer,
@@ -251,6 +253,7 @@ class AssembledBroker(Broker):
         self.served = ServedSubscriptions(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, events=self.events,
             retained=self.retained, subscribers=self.subscribers, temporaries=self.temporaries,
+            topic_dispatcher=self.topic_dispatcher,
         )  # fmt: skip
         self.transactions = Transactions(
             context=context, consumers=self.consumers, expiration=self.expiration, placement=self.placement,
@@ -293,7 +296,12 @@ class AssembledBroker(Broker):
         """Give the allocated parts what they use."""
         Dispatcher.__init__(
             self.dispatcher, context=context, accounting=self.accounting, advisories=self.message_advisories,
-            dead_letters=self.dead_letters, flow_control=self.flow_control, held=self.held,
+            dead_letters=self.dead_letters, held=self.held, placement=self.placement,
+            topic_dispatcher=self.topic_dispatcher,
+        )  # fmt: skip
+        TopicDispatcher.__init__(
+            self.topic_dispatcher, context=context, accounting=self.accounting, advisories=self.message_advisories,
+            dead_letters=self.dead_letters, dispatcher=self.dispatcher, flow_control=self.flow_control,
             placement=self.placement, retained=self.retained, subscribers=self.subscribers,
         )  # fmt: skip
         TemporaryDestinations.__init__(
@@ -316,7 +324,7 @@ class AssembledBroker(Broker):
         MessageArrivals.__init__(
             self.arrivals, context=context, advisories=self.message_advisories, bridges=self.bridges,
             concurrent=self.concurrent, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
-            temporaries=self.temporaries,
+            temporaries=self.temporaries, topic_dispatcher=self.topic_dispatcher,
         )  # fmt: skip
         FlowControl.__init__(
             self.flow_control, context=context, advisories=self.message_advisories, clients=self.clients,

@@ -33,6 +33,7 @@ from brokerapp.core.dispatch.counters import DestinationCounters
 from brokerapp.core.dispatch.delivery_accounting import DeliveryAccounting
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.dispatch.topic_dispatcher import TopicDispatcher
 from brokerapp.core.dispatch.topic_subscribers import SubscriberRegistry
 from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
@@ -99,6 +100,7 @@ class Broker:
     dispatcher: Dispatcher
     accounting: DeliveryAccounting
     subscribers: SubscriberRegistry
+    topic_dispatcher: TopicDispatcher
     acknowledgements: Acknowledgements
     rejections: Rejections
     windows: ConsumerWindows

@@ -116,7 +116,7 @@ class NodeAssembly:
             peers=peers, requests=requests, listeners=topic_listeners, advisories=broker.advisories
         )
         publications = RemotePublications(
-            dispatcher=broker.dispatcher, bridges=broker.bridges, remote_advisories=remote_advisories
+            topic_dispatcher=broker.topic_dispatcher, bridges=broker.bridges, remote_advisories=remote_advisories
         )
         retained_sync = RetainedSync(peers=peers, requests=requests, retained=broker.retained)
 

@@ -125,7 +125,7 @@ def join_cluster(
         name=name,
         peers=peers.values(),
         authorizer=broker.authorizer,
-        dispatcher=broker.dispatcher,
+        topic_dispatcher=broker.topic_dispatcher,
         request_dispatch=request_dispatch,
         timers=broker.timers,
         retry_ms=terms.retry_ms,

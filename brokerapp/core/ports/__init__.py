@@ -32,6 +32,7 @@ from brokerapp.core.ports.dispatch import (
     DispatchQueue,
     RejectionsPort,
     RemoteClient,
+    TopicDispatcherPort,
     TopicSubscribers,
 )
 from brokerapp.core.ports.events import BrokerEvents, Event
@@ -151,6 +152,7 @@ __all__ = [
     "SubscriptionsPort",
     "TemporariesPort",
     "TemporaryRecovery",
+    "TopicDispatcherPort",
     "TopicListenersPort",
     "TopicSubscribers",
     "TransactionsPort",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         DispatchQueue,
         RetainedPort,
         TemporariesPort,
+        TopicDispatcherPort,
         TopicSubscribers,
     )
 
@@ -32,10 +33,12 @@ class ServedSubscriptions:
         retained: RetainedPort,
         subscribers: TopicSubscribers,
         temporaries: TemporariesPort,
+        topic_dispatcher: TopicDispatcherPort,
     ) -> None:
         self._counters = context.counters
         self._consumers, self._dispatcher, self._events = consumers, dispatcher, events
         self._retained, self._subscribers, self._temporaries = retained, subscribers, temporaries
+        self._topic_dispatcher = topic_dispatcher
 
     def join(self, subscription: Subscription, *, retroactive: bool) -> None:
         """Consume from all destinations of a subscription that has no name."""
@@ -76,7 +79,7 @@ class ServedSubscriptions:
             for target in subscription.destinations:
                 if not target.is_queue:
                     self._subscribers.remove(subscription, target)
-                    self._dispatcher.drop_pending(subscription)
+                    self._topic_dispatcher.drop_pending(subscription)
                     self.note_subscribers(target)
         self._events.consumer_stopped(subscription)
 

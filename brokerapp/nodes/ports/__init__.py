@@ -21,6 +21,7 @@ from brokerapp.core.ports import (
     RoutingPort,
     SubscriptionsPort,
     TemporaryRecovery,
+    TopicDispatcherPort,
 )
 from brokerapp.core.ports.commits import Commits
 from brokerapp.engine.clients.branch_parts import BranchStep
@@ -174,5 +175,6 @@ class LocalBroker(Protocol):
     store_recovery: LogDiscovery
     subscriptions: SubscriptionsPort
     temporaries: TemporaryRecovery
+    topic_dispatcher: TopicDispatcherPort
 
     def context(self) -> BrokerContext: ...
