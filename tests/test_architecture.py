@@ -314,6 +314,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.connections.cluster_updates",
         "brokerapp.connections.heart_beats",
         "brokerapp.connections.client_connection",
+        "brokerapp.connections.client_socket",
         "brokerapp.stomp.transport.websocket_base",
         "brokerapp.stomp.transport.connection",
         "brokerapp.stomp.transport.websocket",

@@ -92,8 +92,8 @@ class Node:
         if is_first:
             await self._store.stats.clear()
         parts = self._parts = await build_parts(
-            core, self.config, self._store, self._control, definition_sync=self._definition_sync,
-            dispatch_loop=self._dispatch_loop, authenticate=self._authenticate,
+            core, self.config, self._store, self._control, is_first=is_first,
+            definition_sync=self._definition_sync, dispatch_loop=self._dispatch_loop, authenticate=self._authenticate,
         )  # fmt: skip
         self.network = parts.network.connectors
         await self._recover(core, parts, is_first=is_first)

@@ -61,13 +61,14 @@ async def build_parts(
     store: BrokerStore,
     control: RedisStore,
     *,
+    is_first: bool,
     definition_sync: DefinitionSync,
     dispatch_loop: DispatchLoop,
     authenticate: Authenticate | None,
 ) -> NodeParts:
-    """Build the parts of a node that has joined. `control` has connections of its own: it blocks on them.
+    """Build the parts of a node that has joined, perhaps as the first of its broker. Raises StoreUnavailable.
 
-    Raises StoreUnavailable.
+    `control` has connections of its own: it blocks on them.
     """
     broker, placement = core.broker, core.placement
     services = client_services(broker, dispatch_loop)
@@ -76,7 +77,7 @@ async def build_parts(
     listeners = Listeners(services, authenticate, internal, accepted)
     registry = NetworkConnectorStore(store.connectors)
     await registry.initialize(
-        config.network, impose=config.replaces_definitions, first=placement.is_alone, starts=not config.is_copy
+        config.network, impose=config.replaces_definitions, first=is_first, starts=not config.is_copy
     )
     trust = ClientContexts(config.tls)
     network = build_network(
