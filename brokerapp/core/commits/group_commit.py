@@ -21,13 +21,7 @@ from brokerapp.core.commits.pending_settles import PendingSettles, settles_uncom
 from brokerapp.core.commits.store_calls import StoreCalls
 from brokerapp.core.commits.unconfirmed_batches import AnsweredBatch
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
-from brokerapp.store import (
-    DISCARDED,
-    CommitBatch,
-    PendingWrite,
-    SettledEntry,
-    StoreLimits,
-)
+from brokerapp.store import DISCARDED, CommitBatch, PendingWrite, SettledEntry, StoreLimits
 
 #: Pages read in one round: the next commit waits for them.
 MAX_READS = 16

@@ -15,10 +15,7 @@ from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import (
-    log_entry_of,
-    partition,
-)
+from brokerapp.engine.entries.entry_factory import log_entry_of, partition
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.store import StoredLogEntry
 from brokerapp.tracing.schema import DISPATCH
