@@ -185,7 +185,7 @@ def running_broker(store_url, request) -> Iterator[RunningBroker]:
         return node
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
+        patch.setattr("brokerapp.runtime.reporting.node_reports.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
         broker.node = broker.run(start())
         yield broker
         broker.run(broker.node.stop())

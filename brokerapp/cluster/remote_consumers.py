@@ -16,7 +16,7 @@ from typing import Any
 
 from brokerapp.cluster.peer import ClusterPeer, ClusterPeerLink
 from brokerapp.cluster.remote_message import entry_of, message_of
-from brokerapp.core.ports import Authorizer, DispatcherPort
+from brokerapp.core.ports import Authorizer, TopicDispatcherPort
 from brokerapp.engine.clients.subscribe_options import CLIENT_OPTION, GROUPS_OPTION, USER_OPTION
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
@@ -63,7 +63,7 @@ class RemoteConsumers:
         name: str,
         peers: Collection[ClusterPeer],
         authorizer: Authorizer,
-        dispatcher: DispatcherPort,
+        topic_dispatcher: TopicDispatcherPort,
         request_dispatch: Callable[[], None],
         timers: Timers,
         retry_ms: int,
@@ -72,7 +72,7 @@ class RemoteConsumers:
         self._name, self._request_dispatch = name, request_dispatch
         self._peers = [each for each in peers if each.broker != name]
         self._serving: dict[str, ClusterPeer] = {}  # by broker: the node of it that serves the consumers here
-        self._authorizer, self._dispatcher = authorizer, dispatcher
+        self._authorizer, self._topic_dispatcher = authorizer, topic_dispatcher
         self._requests: dict[str, RemoteConsumerRequest] = {}  # by id
         self._id_of: dict[Subscription, str] = {}
         self._numbers = itertools.count(1)
@@ -217,7 +217,7 @@ class RemoteConsumers:
         keeper = self._owners[peer]
         entry = entry_of(frame.headers, frame.body, peer.broker, keeper)
         peer.received_count += 1
-        self._dispatcher.add_pending(subscription, (entry,))
+        self._topic_dispatcher.add_pending(subscription, (entry,))
         self._request_dispatch()
 
     def _on_topic_message(self, peer: ClusterPeer, id: str, frame: Any) -> None:
@@ -229,7 +229,7 @@ class RemoteConsumers:
         if len(self._seen_ids) > MAX_DUPLICATE_IDS:
             self._seen_ids.popitem(last=False)
         peer.received_count += 1
-        self._dispatcher.publish_here([TopicBatch((message,), RoutedCopy(topic))])
+        self._topic_dispatcher.publish_here([TopicBatch((message,), RoutedCopy(topic))])
         self._request_dispatch()
 
     def waiting_count(self, peer: ClusterPeer) -> int:

@@ -1,7 +1,7 @@
-"""ClientConnection: the socket of one client, in any protocol.
+"""ClientConnection: what one client says, in any protocol.
 
-It admits the connection, checks the login, applies back-pressure in both directions, and ends. What is read and written
-is the protocol's: see `brokerapp/stomp/transport` and `brokerapp/openwire/transport`.
+It admits the connection, checks the login, and performs what is read as commands. The socket is ClientSocket's, what is
+read and written the protocol's: see `brokerapp/stomp/transport` and `brokerapp/openwire/transport`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import asyncio
 import itertools
 import logging
 import sys
-import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from brokerapp.connections.client_socket import ClientSocket
 from brokerapp.connections.connector_state import ConnectorState
-from brokerapp.connections.heart_beats import HeartBeats
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.policy.authorization import ANONYMOUS, Principal
 from brokerapp.errors import BrokerError, LimitExceeded, ProtocolError
@@ -31,29 +30,19 @@ from brokerapp.model.commands import (
 
 logger = logging.getLogger(__name__)
 
-#: Bytes waiting for a client's socket at which it gets no more messages for now.
-WRITE_HIGH_WATER = 1024 * 1024
-#: Bytes waiting for a client's socket (receipts, as it gets no messages any more) at which it is not read from either.
-WRITE_LIMIT = 4 * WRITE_HIGH_WATER
 #: Bytes read of a client and not handled yet from which no more are read.
 UNHANDLED_BYTES = 1024 * 1024
-#: Average bytes of the pieces of what is written from which not to join them pays. A message has some five.
-LONG_PIECE_BYTES = 4 * 1024
 #: Commands that are gathered while others of the same kind follow.
 GATHERED = (SendBatchCommand, AckBatchCommand)
-#: Seconds a client that was refused has to read why. A socket that is closed while something unread is in it is reset,
-#: and the reset overtakes what was said last.
-LINGER_SECONDS = 1.0
-
 #: What a read is divided into: frames, or batches of them.
 F = TypeVar("F")
 
 
-class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
-    """Socket of one client, and part of the sink through which the broker sends to it."""
+class ClientConnection(ClientSocket, Generic[F]):
+    """Connection of one client: handles what it reads, and performs what the client asks."""
 
     def __init__(self, connector: ConnectorState) -> None:
-        self._connector, self._services = connector, connector.services
+        super().__init__(connector)
         self._handlers: dict[type[ClientCommand], Callable[[Client, Any], None]] = {
             **self._services.commands,
             ConnectCommand: self._connect,
@@ -61,22 +50,13 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         }
         if connector.limits.max_consumers is not None:
             self._handlers[SubscribeCommand] = self._subscribe
-        self._out: list[bytes] = []
-        self._out_size = 0  # bytes of bodies in it
         self._reads: list[bytes] = []  # that are not handled yet
         self._read_size = 0  # bytes in them
         self._gathered: SendBatchCommand | AckBatchCommand | None = None  # what came last, and nothing followed so far
         self._unread_frames: Iterator[F] | None = None  # what is left of a read while a login is checked
         self._login: asyncio.Task[None] | None = None
         self._requested_login: ConnectCommand | None = None
-        self._timers: list[asyncio.TimerHandle] = []
-        self._beats = HeartBeats()
-        self._closing = False
-        self._write_ended = False  # nothing can be written any more
         self._is_counted = False  # among the connections of the connector
-        self._reading = True
-        self._paused_by_broker = False  # the broker has enough of it for now
-        self._over_write_limit = False  # it does not take what it is told
 
     # -- the protocol's
 
@@ -104,16 +84,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._loop = asyncio.get_running_loop()
-        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[attr-defined]
-        peer = transport.get_extra_info("peername")
-        self.client = Client(
-            id=self._services.next_client_id(),
-            sink=self,  # type: ignore[arg-type]  # the protocol's class has the rest of it
-            remote_address=f"{peer[0]}:{peer[1]}" if peer else "",
-            connected_ms=time.time_ns() // 1_000_000,
-        )
+        super().connection_made(transport)
         if self._connector.is_stopping:
             self.close()
             return
@@ -156,6 +127,10 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         self.handle_reads(sys.maxsize)
         self.publish()
         self._services.request_dispatch()
+
+    @property
+    def _has_enough_reads(self) -> bool:
+        return self._login is not None or self._read_size >= UNHANDLED_BYTES
 
     @property
     def has_reads(self) -> bool:
@@ -241,35 +216,10 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         self.flush()
         self._end_writing()
 
-    def _end_writing(self) -> None:
-        """Disconnect the client, which has LINGER_SECONDS to read what it was told last and to close the connection."""
-        if self._closing:
-            return
-        self._closing = True
-        self._cancel_timers()
-        self._services.clients.disconnect(self.client)
-        self._services.request_dispatch()
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-            self._write_ended = True
-            self._timers.append(self._loop.call_later(LINGER_SECONDS, self._transport.close))
-        else:
-            self._transport.close()
-
     def _log_refused_login(self, error: ProtocolError) -> None:
         """Log why a client that has not logged in is refused."""
         if not self._closing and self.client not in self._services.clients:
             self._services.login.log_refusal(self._connector.name, self.client, self._requested_login, error)
-
-    def pause_writing(self) -> None:
-        self.client.is_socket_full = True
-
-    def resume_writing(self) -> None:
-        self.client.is_socket_full = self._over_write_limit = False
-        self._update_reading()
-        for subscription in self.client.subscriptions.values():
-            self._services.dispatcher.resume(subscription)
-        self._services.request_dispatch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handle_reads_now()
@@ -282,11 +232,6 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
             self._login.cancel()
         self._services.clients.disconnect(self.client)
         self._services.request_dispatch()
-
-    def _cancel_timers(self) -> None:
-        self._beats.stop()
-        for timer in self._timers:
-            timer.cancel()
 
     # -- what the client asks
 
@@ -343,11 +288,6 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         self._services.clients.leave(self.client, disconnect.receipt, self.close)
         self._closing = True
 
-    def close(self) -> None:
-        self.flush()
-        self._closing = True
-        self._transport.close()
-
     def stop(self) -> None:
         """Take no more commands; what was asked is still done. Clients that have not logged in are closed."""
         if self.client in self._services.clients:
@@ -369,54 +309,7 @@ class ClientConnection(asyncio.Protocol, ABC, Generic[F]):
         is_busy = self.has_reads or self._login or client.transactions or client.pending_writes or client.blocked_sends
         return not is_busy and not any(each.unacked for each in client.subscriptions.values())
 
-    @property
-    def is_closing(self) -> bool:
-        return self._closing
-
     def send_away(self, addresses: Sequence[str]) -> None:
         self.flush()
         self._end_writing()
         self.pause_reading(held=False)  # what comes is dropped, and the end is noticed
-
-    def abort(self) -> None:
-        self._closing = True
-        self._transport.abort()
-
-    def _on_heart_beat_timeout(self) -> None:
-        if self._reading:
-            logger.info("%s sent nothing for too long: closing", self.client.id)
-            self._transport.abort()
-
-    # -- the broker's side: Sink
-
-    def flush(self) -> None:
-        if self._out and not self._write_ended and not self._transport.is_closing():
-            self._beats.written_at = self._loop.time()
-            if self._out_size < LONG_PIECE_BYTES * len(self._out):
-                self._transport.write(b"".join(self._out))
-            else:
-                self._transport.writelines(self._out)
-                self._out = []
-            if self.client.is_socket_full and self._transport.get_write_buffer_size() > WRITE_LIMIT:
-                self._over_write_limit = True
-                self._update_reading()
-        self._out.clear()
-        self._out_size = 0
-
-    def pause_reading(self, held: bool) -> None:
-        self._paused_by_broker = held
-        self._update_reading()
-
-    def _update_reading(self) -> None:
-        """Read from the client unless something stands against it; a client that is not read from cannot be heard."""
-        wanted = not (
-            self._paused_by_broker or self._over_write_limit or self._login or self._read_size >= UNHANDLED_BYTES
-        )
-        if wanted == self._reading or self._transport.is_closing():
-            return
-        self._reading = wanted
-        if wanted:
-            self._beats.read_at = self._loop.time()
-            self._transport.resume_reading()
-        else:
-            self._transport.pause_reading()

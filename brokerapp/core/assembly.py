@@ -1,9 +1,9 @@
 """Build the broker of a node from its parts.
 
-Each part is given by keyword what it uses. Seven parts are used by parts that they use themselves: what is sent is
-stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These seven are allocated
-first, so that the others can be given them, and initialised when all that they use is there. No part calls another one
-while it is constructed.
+Each part is given by keyword what it uses. Some parts are used by parts that they use themselves: what is sent is
+stored, what is stored is dispatched, and what fails, expires or is retained is sent again. These are allocated first,
+so that the others can be given them, and initialised when all that they use is there. No part calls another one while
+it is constructed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from brokerapp.core.clients.authorizer import ClientAuthorizer
 from brokerapp.core.clients.bridge_clients import BridgeClients
 from brokerapp.core.clients.connections import ClientRegistry
 from brokerapp.core.clients.replies import ClientReplies
+from brokerapp.core.command_handlers import command_handlers
 from brokerapp.core.destinations.auto_creation import AutoCreation
 from brokerapp.core.destinations.current_routing import CurrentRouting
 from brokerapp.core.destinations.gauges import DestinationGauges
@@ -38,8 +39,11 @@ from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.consumer_windows import ConsumerWindows
 from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.delivery_accounting import DeliveryAccounting
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.dispatch.topic_dispatcher import TopicDispatcher
+from brokerapp.core.dispatch.topic_subscribers import SubscriberRegistry
 from brokerapp.core.event_handlers import add_event_handlers
 from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
@@ -71,40 +75,17 @@ from brokerapp.core.subscriptions.selector_memory import selector_cache_of
 from brokerapp.core.subscriptions.served_subscriptions import ServedSubscriptions
 from brokerapp.core.subscriptions.slow_consumers import SlowConsumers
 from brokerapp.core.subscriptions.sources import SubscriptionSources
-from brokerapp.core.subscriptions.subscribe_handler import SubscribeHandler
 from brokerapp.core.subscriptions.subscriptions import Subscriptions
-from brokerapp.core.subscriptions.unsubscribe_handler import UnsubscribeHandler
 from brokerapp.core.xa.branch_preparation import BranchPreparation
 from brokerapp.core.xa.joint_branches import JointBranches
 from brokerapp.core.xa.prepared_branches import PreparedBranches
 from brokerapp.core.xa.prepared_transactions import PreparedTransactions
 from brokerapp.engine.clients.quotas import Quotas
 from brokerapp.engine.policy.authorization import AuthorizationMap
-from brokerapp.model.commands import (
-    AckBatchCommand,
-    BeginBranchCommand,
-    CommitBranchCommand,
-    GiveUpCommand,
-    NackCommand,
-    PrefetchCommand,
-    PrepareBranchCommand,
-    ProducerCommand,
-    PullCommand,
-    RecoverBranchesCommand,
-    RollBackBranchCommand,
-    SendBatchCommand,
-    SubscribeCommand,
-    UnsubscribeCommand,
-    WindowCommand,
-)
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import DEFAULT_SETTINGS, Settings
 from brokerapp.store import StoreLimits
-from brokerapp.system import clock
 from brokerapp.tracing.recorder import TraceRecorder
-
-#: Milliseconds between two looks for remembered selectors that nobody used for too long.
-SELECTOR_EXPIRY_MS = 10_000
 
 
 class AssembledBroker(Broker):
@@ -156,23 +137,7 @@ class AssembledBroker(Broker):
         self._construct_advisories(context)
         nodes.initialise(self)
         add_event_handlers(self)
-        self.commands = {
-            SendBatchCommand: self.publisher.send,
-            SubscribeCommand: self._subscribe_handler().subscribe,
-            UnsubscribeCommand: self._unsubscribe_handler().unsubscribe,
-            AckBatchCommand: self.rejections.settle,
-            NackCommand: self.rejections.reject,
-            GiveUpCommand: self.rejections.give_up,
-            WindowCommand: self.windows.extend,
-            PrefetchCommand: self.windows.change_prefetch,
-            PullCommand: self.windows.pull,
-            ProducerCommand: self.admission.open_or_close,
-            BeginBranchCommand: self.prepared.begin,
-            PrepareBranchCommand: self.prepared.prepare,
-            CommitBranchCommand: self.prepared.commit,
-            RollBackBranchCommand: self.prepared.roll_back,
-            RecoverBranchesCommand: self.prepared.recover,
-        }
+        self.commands = command_handlers(self)
         self._start()
 
     def _on_spread(self, logs: Iterable[str]) -> None:
@@ -185,6 +150,7 @@ class AssembledBroker(Broker):
     def _allocate(self) -> None:
         """Allocate the parts that are used by parts that they use."""
         self.dispatcher = Dispatcher.__new__(Dispatcher)
+        self.topic_dispatcher = TopicDispatcher.__new__(TopicDispatcher)
         self.temporaries = TemporaryDestinations.__new__(TemporaryDestinations)
         self.scheduled_jobs = ScheduledJobs.__new__(ScheduledJobs)
         self.writer = MessageWriter.__new__(MessageWriter)
@@ -197,9 +163,12 @@ class AssembledBroker(Broker):
         """Construct the parts that find, create and limit destinations, and say who may use them."""
         selectors = selector_cache_of(self.settings)
         self.replies = ClientReplies(context=context, dispatcher=self.dispatcher, held=self.held)
-        self.audience = AdvisoryAudience(context=context, dispatcher=self.dispatcher, routing=self.routing)
+        self.subscribers = SubscriberRegistry(
+            may=lambda *wanted: self.authorizer.may(*wanted), placement=self.placement, recorder=self.consumer_recorder,
+        )  # fmt: skip
+        self.audience = AdvisoryAudience(context=context, subscribers=self.subscribers, routing=self.routing)
         self.limits = DestinationLimits(
-            context=context, dispatcher=self.dispatcher, durables=self.durables, routing=self.routing,
+            context=context, subscribers=self.subscribers, durables=self.durables, routing=self.routing,
         )  # fmt: skip
         self.producers = ProducerRegistry(
             context=context, clients=self.clients, events=self.events, routing=self.routing,
@@ -215,7 +184,7 @@ class AssembledBroker(Broker):
             temporaries=self.temporaries, arrivals=self.arrivals,
         )  # fmt: skip
         self.creation = AutoCreation(context=context, queues=self.queues, routing=self.routing)
-        self.gauges = DestinationGauges(dispatcher=self.dispatcher, durables=self.durables, queues=self.queues)
+        self.gauges = DestinationGauges(subscribers=self.subscribers, durables=self.durables, queues=self.queues)
         self.reconnect_window = ReconnectWindow(
             context=context, events=self.events, queues=self.queues, temporaries=self.temporaries,
         )  # fmt: skip
@@ -225,12 +194,13 @@ class AssembledBroker(Broker):
             queues=self.queues, replies=self.replies, temporaries=self.temporaries,
         )  # fmt: skip
         self.advisory_publisher = AdvisoryPublisher(
-            context=context, audience=self.audience, dispatcher=self.dispatcher,
+            context=context, audience=self.audience, topic_dispatcher=self.topic_dispatcher,
             publish=self.router.publish_internal, url=lambda: self.url,
         )  # fmt: skip
         self.message_advisories = MessageAdvisories(
             context=context, audience=self.audience, publisher=self.advisory_publisher, routing=self.routing,
         )  # fmt: skip
+        self.accounting = DeliveryAccounting(context=context, advisories=self.message_advisories)
         self.bridges = BridgeClients(
             context=context, authorizer=self.authorizer, clients=self.clients, events=self.events,
         )  # fmt: skip
@@ -242,8 +212,8 @@ class AssembledBroker(Broker):
             queues=self.queues, router=self.router, routing=self.routing, arrivals=self.arrivals,
         )  # fmt: skip
         self.retained = RetroactiveRecovery(
-            context=context, authorizer=self.authorizer, dispatcher=self.dispatcher, queues=self.queues,
-            router=self.router, routing=self.routing,
+            context=context, authorizer=self.authorizer, queues=self.queues, router=self.router,
+            routing=self.routing, topic_dispatcher=self.topic_dispatcher,
         )  # fmt: skip
         self.scheduler = MessageScheduler(
             context=context, admission=self.admission, arrivals=self.arrivals, authorizer=self.authorizer,
@@ -260,7 +230,7 @@ class AssembledBroker(Broker):
             arrivals=self.arrivals,
         )  # fmt: skip
         self.removal = DestinationRemoval(
-            context=context, creation=self.creation, dispatcher=self.dispatcher, producers=self.producers,
+            context=context, creation=self.creation, subscribers=self.subscribers, producers=self.producers,
             queues=self.queues, retained=self.retained, routing=self.routing,
         )  # fmt: skip
 
@@ -269,7 +239,7 @@ class AssembledBroker(Broker):
         self.consumers = Consumers(
             context=context, authorizer=self.authorizer, dead_letters=self.dead_letters,
             dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
-            redelivery=self.redelivery, routing=self.routing,
+            recorder=self.consumer_recorder, redelivery=self.redelivery, routing=self.routing,
         )  # fmt: skip
         self.browsers = Browsers(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, expiration=self.expiration,
@@ -282,7 +252,8 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.served = ServedSubscriptions(
             context=context, consumers=self.consumers, dispatcher=self.dispatcher, events=self.events,
-            retained=self.retained, temporaries=self.temporaries,
+            retained=self.retained, subscribers=self.subscribers, temporaries=self.temporaries,
+            topic_dispatcher=self.topic_dispatcher,
         )  # fmt: skip
         self.transactions = Transactions(
             context=context, consumers=self.consumers, expiration=self.expiration, placement=self.placement,
@@ -294,8 +265,8 @@ class AssembledBroker(Broker):
             router=self.router, scheduler=self.scheduler, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
         self.acknowledgements = Acknowledgements(
-            context=context, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
-            replies=self.replies, transactions=self.transactions, writer=self.writer,
+            context=context, accounting=self.accounting, dispatcher=self.dispatcher, placement=self.placement,
+            queues=self.queues, replies=self.replies, transactions=self.transactions, writer=self.writer,
         )  # fmt: skip
         self.branches = PreparedBranches(
             context=context, arrivals=self.arrivals, expiration=self.expiration, held=self.held,
@@ -324,9 +295,14 @@ class AssembledBroker(Broker):
     def _initialise_allocated(self, context: BrokerContext) -> None:
         """Give the allocated parts what they use."""
         Dispatcher.__init__(
-            self.dispatcher, context=context, advisories=self.message_advisories, authorizer=self.authorizer,
-            dead_letters=self.dead_letters, flow_control=self.flow_control, held=self.held,
-            placement=self.placement, retained=self.retained,
+            self.dispatcher, context=context, accounting=self.accounting, advisories=self.message_advisories,
+            dead_letters=self.dead_letters, held=self.held, placement=self.placement,
+            topic_dispatcher=self.topic_dispatcher,
+        )  # fmt: skip
+        TopicDispatcher.__init__(
+            self.topic_dispatcher, context=context, accounting=self.accounting, advisories=self.message_advisories,
+            dead_letters=self.dead_letters, dispatcher=self.dispatcher, flow_control=self.flow_control,
+            placement=self.placement, retained=self.retained, subscribers=self.subscribers,
         )  # fmt: skip
         TemporaryDestinations.__init__(
             self.temporaries, context=context, authorizer=self.authorizer,
@@ -348,7 +324,7 @@ class AssembledBroker(Broker):
         MessageArrivals.__init__(
             self.arrivals, context=context, advisories=self.message_advisories, bridges=self.bridges,
             concurrent=self.concurrent, dispatcher=self.dispatcher, placement=self.placement, queues=self.queues,
-            temporaries=self.temporaries,
+            temporaries=self.temporaries, topic_dispatcher=self.topic_dispatcher,
         )  # fmt: skip
         FlowControl.__init__(
             self.flow_control, context=context, advisories=self.message_advisories, clients=self.clients,
@@ -380,7 +356,7 @@ class AssembledBroker(Broker):
             quotas=self.quotas, replies=self.replies,
         )  # fmt: skip
         self.idle_destinations = IdleDestinations(
-            context=context, creation=self.creation, dispatcher=self.dispatcher, placement=self.placement,
+            context=context, creation=self.creation, subscribers=self.subscribers, placement=self.placement,
             queues=self.queues, removal=self.removal, routing=self.routing,
         )  # fmt: skip
         self.stale = StaleNonPersistent(
@@ -388,7 +364,7 @@ class AssembledBroker(Broker):
             idle_destinations=self.idle_destinations, queues=self.queues,
         )  # fmt: skip
         measurements = DestinationMeasurements(
-            context=context, dispatcher=self.dispatcher, gauges=self.gauges, placement=self.placement,
+            context=context, subscribers=self.subscribers, gauges=self.gauges, placement=self.placement,
             queues=self.queues,
         )  # fmt: skip
         documents = StatisticsDocuments(
@@ -397,25 +373,13 @@ class AssembledBroker(Broker):
         )  # fmt: skip
         self.statistics = StatisticsPlugin(
             context=context, messages=self.messages, placement=self.placement, router=self.router,
-            temporaries=self.temporaries, consumers=self.consumers, dispatcher=self.dispatcher,
+            temporaries=self.temporaries, consumers=self.consumers, subscribers=self.subscribers,
             documents=documents,
         )  # fmt: skip
         self.store_recovery = StoreRecovery(
             context=context, creation=self.creation, durables=self.durables, events=self.events,
             placement=self.placement, queues=self.queues, reconnect_window=self.reconnect_window,
             temporaries=self.temporaries,
-        )  # fmt: skip
-
-    def _subscribe_handler(self) -> SubscribeHandler:
-        return SubscribeHandler(
-            browsers=self.browsers, durables=self.durables, placement=self.placement, replies=self.replies,
-            routing=self.routing, served=self.served, sources=self.sources, subscriptions=self.subscriptions,
-        )  # fmt: skip
-
-    def _unsubscribe_handler(self) -> UnsubscribeHandler:
-        return UnsubscribeHandler(
-            authorizer=self.authorizer, consumers=self.consumers, durables=self.durables, placement=self.placement,
-            replies=self.replies, subscriptions=self.subscriptions,
         )  # fmt: skip
 
     def _construct_advisories(self, context: BrokerContext) -> None:
@@ -439,10 +403,7 @@ class AssembledBroker(Broker):
 
     def _start(self) -> None:
         """Start what the parts do periodically."""
-        selectors = self.settings.selector_cache
-        if selectors is not None and selectors.expire_after:
-            expire = self.queues.remembering.expire
-            self.timers.call_every(SELECTOR_EXPIRY_MS, lambda: expire(self.queues), clock.now_ms())
+        self.queues.remembering.watch(self.queues, self.timers)
         self.expiration.apply_policies()
         self.slow_consumers.watch()
         self.scheduled_jobs.start()

@@ -30,8 +30,11 @@ from brokerapp.core.dispatch.acknowledgements import Acknowledgements
 from brokerapp.core.dispatch.browser import Browsers
 from brokerapp.core.dispatch.consumer_windows import ConsumerWindows
 from brokerapp.core.dispatch.counters import DestinationCounters
+from brokerapp.core.dispatch.delivery_accounting import DeliveryAccounting
 from brokerapp.core.dispatch.dispatcher import Dispatcher
 from brokerapp.core.dispatch.rejections import Rejections
+from brokerapp.core.dispatch.topic_dispatcher import TopicDispatcher
+from brokerapp.core.dispatch.topic_subscribers import SubscriberRegistry
 from brokerapp.core.flow_control.held_sends import HeldSends
 from brokerapp.core.flow_control.limits import DestinationLimits
 from brokerapp.core.flow_control.producer_flow import FlowControl
@@ -51,6 +54,7 @@ from brokerapp.core.redelivery.dead_lettering import DeadLettering
 from brokerapp.core.redelivery.expiration import ExpirationSweeper
 from brokerapp.core.redelivery.redelivery import RedeliveryHandler
 from brokerapp.core.redelivery.stale_nonpersistent import StaleNonPersistent
+from brokerapp.core.shards.shard_placement import ShardPlacement
 from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.core.subscriptions.consumers import Consumers
 from brokerapp.core.subscriptions.duplicate_suppression import DuplicateSuppression
@@ -70,6 +74,7 @@ from brokerapp.model.commands import ClientCommand, ConnectCommand
 from brokerapp.model.definitions import Definitions
 from brokerapp.model.settings import Settings
 from brokerapp.system.timers import Timers
+from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.recorder import TraceRecorder
 
 
@@ -81,6 +86,7 @@ class Broker:
     authorizer: ClientAuthorizer
     counters: DestinationCounters
     commits: ShardedCommits
+    shard_placement: ShardPlacement
     connections: ClientRegistry
     bridges: BridgeClients
     queues: QueueRegistry
@@ -92,6 +98,9 @@ class Broker:
     gauges: DestinationGauges
     store_recovery: StoreRecovery
     dispatcher: Dispatcher
+    accounting: DeliveryAccounting
+    subscribers: SubscriberRegistry
+    topic_dispatcher: TopicDispatcher
     acknowledgements: Acknowledgements
     rejections: Rejections
     windows: ConsumerWindows
@@ -139,6 +148,7 @@ class Broker:
         self.name, self.session, self.settings, self.tracer = name, session, settings, tracer
         self.url = ""  #: where clients reach this node, once it listens
         self.timers = Timers()  #: what is to be done later; the node does it when its time comes
+        self.consumer_recorder = ConsumerRecorder(tracer)  #: who consumes from where, for the record
         self.clients: dict[str, Client] = {}
         self.events = BrokerEvents()
         self.cluster: ClusterPort | None = None  #: the one it is in

@@ -70,10 +70,11 @@ class NodeAssembly:
         accounts = OutboundAccounts(peers=peers)
         unacked = RemoteUnacked(
             context=context, peers=peers, queues=queues, consumers=broker.consumers, dispatcher=broker.dispatcher,
-            dead_letters=broker.dead_letters, handoff=handoff, depth_recount=depth_recount,
+            accounting=broker.accounting, dead_letters=broker.dead_letters, handoff=handoff,
+            depth_recount=depth_recount,
         )  # fmt: skip
         settlement = OutboundSettlement(
-            context=context, peers=peers, accounts=accounts, queues=queues, dispatcher=broker.dispatcher,
+            context=context, peers=peers, accounts=accounts, queues=queues, accounting=broker.accounting,
             unacked=unacked, handoff=handoff,
         )  # fmt: skip
         deliveries = OutboundDeliveries(
@@ -115,7 +116,7 @@ class NodeAssembly:
             peers=peers, requests=requests, listeners=topic_listeners, advisories=broker.advisories
         )
         publications = RemotePublications(
-            dispatcher=broker.dispatcher, bridges=broker.bridges, remote_advisories=remote_advisories
+            topic_dispatcher=broker.topic_dispatcher, bridges=broker.bridges, remote_advisories=remote_advisories
         )
         retained_sync = RetainedSync(peers=peers, requests=requests, retained=broker.retained)
 
@@ -134,7 +135,7 @@ class NodeAssembly:
         )
         handoff_out = HandoffOut(
             commits=broker.commits, queues=queues, consumers=broker.consumers, durables=broker.durables,
-            dispatcher=broker.dispatcher, inbound_consumers=inbound_consumers, outbound_handoff=outbound_handoff,
+            recorder=broker.consumer_recorder, inbound_consumers=inbound_consumers, outbound_handoff=outbound_handoff,
             announcements=announcements,
         )  # fmt: skip
         consumer_handoff = ConsumerHandoff(

@@ -1,16 +1,21 @@
-"""Keep a node at the definitions of the store, or store those of its configuration."""
+"""Keep a node at the definitions of the store, or store those of its configuration, and route by them."""
 
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from brokerapp.core.ports import RoutingPort
 from brokerapp.errors import DefinitionConflict
 from brokerapp.model.definition_codec import from_json, to_json
 from brokerapp.model.definitions import Definitions
 from brokerapp.store.versions import DefinitionStore
 from brokerapp.system.clock import now_ms
+
+logger = logging.getLogger(__name__)
 
 
 class DefinitionSync:
@@ -50,6 +55,30 @@ class DefinitionSync:
     async def _define(self, version: int, wanted: str, comment: str) -> int:
         about = {"author": "node", "comment": comment, "time_ms": now_ms()}
         return await self._store.replace(version, wanted, about, imported=True)
+
+
+class RoutingUpdates:
+    """Keeps the broker of a node routing by the active definitions; `apply` gives it others."""
+
+    def __init__(self, sync: DefinitionSync, routing: RoutingPort, apply: Callable[[Definitions], None]) -> None:
+        self._sync, self._routing, self._apply = sync, routing, apply
+
+    async def refresh(self) -> None:
+        """Route by the definitions that are in force. Raises StoreUnavailable."""
+        definitions = await self._sync.newer_than(self._routing.table.definitions.version)
+        if definitions is not None:
+            self._apply(definitions)
+            logger.info("routing by definitions version %d", definitions.version)
+
+    async def impose(self, definitions: Definitions, source: str) -> int:
+        """Store these definitions if the source changed since last time, and route by them; return the version.
+
+        Raises DefinitionConflict, StoreUnavailable.
+        """
+        version, is_new = await self._sync.impose(definitions, source)
+        if is_new:
+            await self.refresh()
+        return version
 
 
 def _dump(definitions: Definitions) -> str:

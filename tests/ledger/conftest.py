@@ -57,7 +57,7 @@ def done(store_url, tmp_path_factory) -> Iterator[Done]:
     load.run()
     until_us = now() + 1
     _name(load)
-    node.look(lambda: node.node.trace.record_depths())  # as at the next minute
+    node.look(lambda: node.node._parts.reports.trace.record_depths())  # as at the next minute
     _archive(node, data / "archive")
     yield Done(load, node, TimeWindow(since_us, until_us), data)
     node.stop()

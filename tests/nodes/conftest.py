@@ -62,7 +62,7 @@ class OneNode(RunningNode):
                     task.cancel()
             for client in self.node.broker.clients.values():
                 client.sink.abort()
-            self.node._listeners.close()
+            self.node._parts.listeners.close()
             self.node.membership._links.close()
 
         self.do(crash)

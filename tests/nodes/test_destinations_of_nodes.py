@@ -209,8 +209,8 @@ def test_a_temporary_queue_of_another_broker_of_the_cluster_stays_where_one_node
     queue = Destination.parse("temp-queue://ID:X-87a03350-4:1")
     a, b = broker["a"], broker["b"]
     a.look(lambda: a.node.broker.temporaries.host_remote(queue))
-    a.do(a.node._committer.barrier)  # b has learned of it by now
-    b.do(b.node._committer.barrier)  # and has written what follows
+    a.do(a.node.broker.commits.barrier)  # b has learned of it by now
+    b.do(b.node.broker.commits.barrier)  # and has written what follows
     b.look(lambda: b.node.broker.temporaries.host_remote(queue))
     consumer = client("a")
     consumer.subscribe(queue.stomp)

@@ -49,7 +49,7 @@ async def test_who_has_not_logged_in_yet_is_let_go_of_as_others_are_when_a_node_
     await node.start()
     host, port = node.addresses[0].removeprefix("stomp://").rsplit(":", 1)
     reader, writer = await asyncio.open_connection(host, int(port))
-    while node._listeners.stats()[0].connections != 1:
+    while node._parts.listeners.stats()[0].connections != 1:
         await asyncio.sleep(0.01)
     node._fail(Fenced("replaced"))
     writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nheart-beat:100,100\n\n\0")

@@ -117,7 +117,7 @@ def test_who_deletes_a_durable_subscription_and_leaves_is_told_good_bye_when_it_
         consumer.frame("UNSUBSCRIBE", wait=False, **{"id": "none", "activemq.subscriptionName": subscription})
         consumer.frame("DISCONNECT", wait=False, receipt="bye")
         wait_until(lambda: leaving.disconnected, "the node has heard it")
-        broker["b"].do(broker["b"].node._committer.barrier)
+        broker["b"].do(broker["b"].node.broker.commits.barrier)
         assert broker["b"].look(lambda: leaving.id in clients)
     finally:
         without_links(broker["b"], False)
@@ -131,7 +131,7 @@ def test_what_a_bridge_says_it_needs_no_more_stays_while_somebody_at_another_nod
     def keep(node):
         broker[node].look(lambda: broker[node].node.broker.durables.remove_unused_of_bridge(name, ()))
         for each in "ab":
-            broker[each].do(broker[each].node._committer.barrier)
+            broker[each].do(broker[each].node.broker.commits.barrier)
 
     keep("b")
     consumer.send(f"/topic/{name}", "x", persistent="true")
@@ -271,6 +271,6 @@ def test_for_whom_a_durable_subscription_is_kept_all_nodes_know(broker, name):
     for wanted in (kept, replace(kept, groups=("admins",), leads_to="east"), replace(kept, groups=())):
         first = SimpleNamespace(takeover=wanted)
         broker["a"].look(lambda wanted=wanted, first=first: here.adopt(here.claim(wanted), first))
-        broker["a"].do(broker["a"].node._committer.barrier)
+        broker["a"].do(broker["a"].node.broker.commits.barrier)
         assert broker["b"].look(lambda: there.find_identity(kept)).identity == wanted
         assert bool(there.logs_kept_for_bridges(["east"])) == bool(wanted.leads_to)

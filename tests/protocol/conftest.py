@@ -39,7 +39,7 @@ def paused_store(store: EmbeddedStore) -> Iterator[None]:
 def node(store) -> Iterator[RunningNode]:
     """Start a node with the default configuration."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
+        patch.setattr("brokerapp.runtime.reporting.node_reports.TICK_SECONDS", 0.1)  # numbers are awaited, not admired
         running = RunningNode(default_config(f"protocol-{next(_numbers)}", 0), store.url)
         yield running
         running.stop()

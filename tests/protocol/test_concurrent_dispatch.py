@@ -309,7 +309,7 @@ def limit_store(node, size):
     """It holds so many bytes from now on."""
 
     def change():
-        node.node._limits.total = size
+        node.node._core.limits.total = size
 
     node.look(change)
 
@@ -317,7 +317,7 @@ def limit_store(node, size):
 def test_what_was_given_early_and_finds_no_room_after_all_is_stored_when_there_is_some(
     store, node, sender, consumer, name
 ):
-    before = node.look(lambda: node.node._limits.total)
+    before = node.look(lambda: node.node._core.limits.total)
     try:
         with paused_store(store):
             receipts = send(sender, f"/queue/{name}", "a")  # under way

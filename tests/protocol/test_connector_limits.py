@@ -94,10 +94,10 @@ def test_a_connection_too_many_is_told_so_counted_and_leaves_room_for_another(li
     third.tell("CONNECT", {"accept-version": "1.2"})
     assert third.hear().headers["message"] == "stomp takes at most 2 connections (maximumConnections)"
     assert third.is_closed()
-    [stats] = node.look(node.node._listeners.stats)
+    [stats] = node.look(node.node._parts.listeners.stats)
     assert (stats.connections, stats.refused) == (2, 1)
     first.close()
-    wait_until(lambda: node.look(node.node._listeners.stats)[0].connections == 1, "the first is gone")
+    wait_until(lambda: node.look(node.node._parts.listeners.stats)[0].connections == 1, "the first is gone")
     assert RawClient(node.port)
 
 

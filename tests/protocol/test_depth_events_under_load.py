@@ -51,7 +51,7 @@ def test_a_message_that_is_given_before_it_is_stored_counts_once_in_a_depth(node
 
     async def note():
         while not noting.is_set():
-            node.node.trace.record_depths(ALL)
+            node.node._parts.reports.trace.record_depths(ALL)
             await asyncio.sleep(0.0005)
 
     queue = f"queue://early.{mode}"

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from brokerapp.admin import BrokerAdmin
-from brokerapp.core.publishing.group_commit import MAX_BYTES
+from brokerapp.core.commits.batch_limits import MAX_BYTES
 from brokerapp.engine.editing.message_edit import MAX_BODY, MessageEdit
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.editing.resubmit_target import edit_target, origin_destination

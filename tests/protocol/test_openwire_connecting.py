@@ -236,15 +236,15 @@ def test_a_client_id_is_taken_over_where_links_may_be_stolen(serving):
 def test_a_connection_too_many_is_told_so_and_one_that_said_nothing_counts(serving):
     node = serving("auto://127.0.0.1:0?maximumConnections=1")
     with OpenWireSocket(node.port) as first:
-        wait_until(lambda: node.node._listeners.stats()[0].connections == 1, "the silent client counts")
+        wait_until(lambda: node.node._parts.listeners.stats()[0].connections == 1, "the silent client counts")
         with OpenWireSocket(node.port) as second:
             second.write(ALL.to_info())
             assert "at most 1 connections" in second.next(ConnectionError).exception.message
             assert second.is_closed()
         first.agree(ALL)
         assert type(first.connect()) is Response
-        assert node.node._listeners.stats()[0].connections == 1
-    wait_until(lambda: node.node._listeners.stats()[0].connections == 0, "it is gone")
+        assert node.node._parts.listeners.stats()[0].connections == 1
+    wait_until(lambda: node.node._parts.listeners.stats()[0].connections == 0, "it is gone")
     with OpenWireClient(node.port):
         pass
 

@@ -9,7 +9,6 @@ from brokerapp.config import default_config
 from brokerapp.engine.editing.operator_message import OperatorMessage
 from brokerapp.engine.scheduling.scheduled_job import JobPurpose, ScheduledJob
 from brokerapp.errors import RequestRefused
-from brokerapp.store import StoreLimits
 from brokerapp.store.redis import RedisStore
 from brokerapp.tracing.schema import DROP
 from tests.protocol.running_node import RunningNode
@@ -187,7 +186,7 @@ def test_a_wrong_schedule_is_an_error_and_nothing_is_sent(connect, node, name, h
 
 def test_without_room_in_the_store_it_is_refused_at_once(connect, node, name, monkeypatch):
     broker, client = node.node.broker, connect()
-    monkeypatch.setattr(broker.commits.first, "limits", StoreLimits(total=1))
+    monkeypatch.setattr(broker.commits.first.limits, "total", 1)
     client.connection.send(f"/queue/{name}", "x", headers={"AMQ_SCHEDULED_DELAY": LATER, "receipt": "r"})
     error = client.error()
     assert (error.headers["code"], error.headers["receipt-id"]) == ("limit-exceeded", "r")
@@ -207,7 +206,7 @@ def test_without_room_in_the_store_what_was_acked_with_it_stays_with_its_consume
     client.frame("BEGIN", transaction="t")
     client.ack(client.take()[0], transaction="t")
     client.send(f"/queue/{name}.later", "x" * 5_000, AMQ_SCHEDULED_DELAY=LATER, transaction="t")
-    monkeypatch.setattr(node.node.broker.commits.first, "limits", StoreLimits(total=1))
+    monkeypatch.setattr(node.node.broker.commits.first.limits, "total", 1)
     client.frame("COMMIT", wait=False, transaction="t")
     assert client.error().headers["code"] == "limit-exceeded"
     assert client.has_no_more()

@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 @pytest.fixture
 def start(store, monkeypatch, name):
     """Starts nodes with such a cache; one store for all."""
-    monkeypatch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("brokerapp.runtime.reporting.node_reports.TICK_SECONDS", 0.1)
     running = []
 
     def make(selector_aware=True, **settings):
@@ -120,7 +120,7 @@ def test_browsers_and_temporary_queues_are_not_remembered(start):
 
 
 def test_entries_nobody_uses_expire(start, monkeypatch):
-    monkeypatch.setattr("brokerapp.core.assembly.SELECTOR_EXPIRY_MS", 50)
+    monkeypatch.setattr("brokerapp.core.subscriptions.selector_memory.EXPIRY_MS", 50)
     node = start(expire_after=300, persist_interval=1)
     staying = StompClient(node.port)
     staying.subscribe(f"/queue/{QUEUE}", selector="colour = 'blue'")

@@ -151,7 +151,7 @@ def test_brokerctl_lists_creates_and_deletes_them(brokerctl, connect, name):
 @pytest.fixture
 def restartable(store, monkeypatch):
     """Runs nodes of one broker one after the other."""
-    monkeypatch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("brokerapp.runtime.reporting.node_reports.TICK_SECONDS", 0.1)
     running = []
 
     def start(**settings):

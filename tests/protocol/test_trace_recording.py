@@ -44,7 +44,7 @@ def without_memory(store):
 
 
 def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operators(store, monkeypatch):
-    monkeypatch.setattr("brokerapp.runtime.node.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("brokerapp.runtime.reporting.node_reports.TICK_SECONDS", 0.1)
     node = RunningNode(default_config("recording-full", 0), store.url)
     client = StompClient(node.port, "1.2")
 
@@ -68,11 +68,11 @@ def test_events_that_the_store_has_no_room_for_are_counted_and_shown_to_operator
 
 
 def test_a_full_batch_of_events_is_written_before_the_tick_that_writes_the_others(store, monkeypatch):
-    async def never(_node):
+    async def never(_reports):
         await asyncio.Future()
 
-    monkeypatch.setattr("brokerapp.runtime.node.Node._tick", never)
-    monkeypatch.setattr("brokerapp.runtime.trace_writer.BATCH_EVENTS", 20)
+    monkeypatch.setattr("brokerapp.runtime.reporting.node_reports.NodeReports.run", never)
+    monkeypatch.setattr("brokerapp.runtime.reporting.trace_writer.BATCH_EVENTS", 20)
     node = RunningNode(default_config("recording-full-batches", 0), store.url)
     client = StompClient(node.port, "1.2")
     for number in range(30):

@@ -78,13 +78,13 @@ class DeleteOperations:
         queues: Destinations,
         durables: DurableSubscriptions,
         removal: DestinationRemovalPort,
-        dispatcher: TopicSubscribers,
+        subscribers: TopicSubscribers,
         listeners: TopicListenersPort,
         queue_operations: QueueOperations,
         cluster: ClusterChanges,
     ) -> None:
         self._commits, self._queues, self._durables, self._removal = context.commits, queues, durables, removal
-        self._dispatcher, self._listeners = dispatcher, listeners
+        self._subscribers, self._listeners = subscribers, listeners
         self._queue_operations, self._cluster = queue_operations, cluster
 
     async def delete(self, destination: str) -> int:
@@ -104,7 +104,7 @@ class DeleteOperations:
         return await self.delete_queue(log)
 
     async def _delete_topic(self, topic: Destination) -> int:
-        if self._dispatcher.subscribers(topic) or self._listeners.sessions_listening(topic):
+        if self._subscribers.of(topic) or self._listeners.sessions_listening(topic):
             raise RequestRefused(f"{topic} has subscribers")
         if durables := self._durables.of_topic(topic):
             raise RequestRefused(f"{topic} has the {durables[0].identity}")

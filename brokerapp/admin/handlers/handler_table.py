@@ -54,7 +54,7 @@ def build_handlers(
     creation = CreateOperations(context=context, creation=broker.creation, durables=broker.durables, cluster=cluster)
     deletion = DeleteOperations(
         context=context, queues=broker.queues, durables=broker.durables, removal=broker.removal,
-        dispatcher=broker.dispatcher, listeners=placement.topic_listeners, queue_operations=queues, cluster=cluster,
+        subscribers=broker.subscribers, listeners=placement.topic_listeners, queue_operations=queues, cluster=cluster,
     )  # fmt: skip
     recorded_changes = RecordedChanges(
         context=context, queues=broker.queues, durables=broker.durables, subscriptions=broker.subscriptions,
@@ -65,7 +65,7 @@ def build_handlers(
         pump=pump,
     )  # fmt: skip
     send = OperatorSend(
-        context=context, creation=broker.creation, dispatcher=broker.dispatcher, producers=broker.producers,
+        context=context, creation=broker.creation, subscribers=broker.subscribers, producers=broker.producers,
         messages=broker.messages, publisher=broker.publisher, routing=broker.routing, scheduler=broker.scheduler,
         branches=broker.branches,
     )  # fmt: skip

@@ -49,14 +49,14 @@ class OperatorSend:
         branches: PreparedBranchesPort,
         context: BrokerContext,
         creation: AutoCreation,
-        dispatcher: TopicSubscribers,
+        subscribers: TopicSubscribers,
         messages: MessageFactoryPort,
         producers: ProducersPort,
         publisher: Publisher,
         routing: RoutingPort,
         scheduler: MessageScheduler,
     ) -> None:
-        self._session, self._creation, self._dispatcher = context.session, creation, dispatcher
+        self._session, self._creation, self._subscribers = context.session, creation, subscribers
         self._producers, self._publisher, self._routing = producers, publisher, routing
         self._scheduler, self._messages, self._branches = scheduler, messages, branches
 
@@ -138,7 +138,7 @@ class OperatorSend:
             ],
             "queues": [str(copy.destination) for found in routes for copy in found.queues],
             "topics": [
-                [str(copy.destination), len(self._dispatcher.subscribers(copy.destination))]
+                [str(copy.destination), len(self._subscribers.of(copy.destination))]
                 for found in routes
                 for copy in found.topics
             ],

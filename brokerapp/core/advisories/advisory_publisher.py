@@ -17,7 +17,7 @@ from brokerapp.model.jms.transformations import ADVISORY_JSON, HEADER
 from brokerapp.model.message import Message, RoutedCopy, escape
 
 if TYPE_CHECKING:
-    from brokerapp.core.ports import BrokerContext, DispatcherPort
+    from brokerapp.core.ports import BrokerContext, TopicDispatcherPort
 
 
 class AdvisoryPublisher:
@@ -28,11 +28,11 @@ class AdvisoryPublisher:
         *,
         context: BrokerContext,
         audience: AdvisoryAudience,
-        dispatcher: DispatcherPort,
+        topic_dispatcher: TopicDispatcherPort,
         publish: Callable[[Message, Destination], None],
         url: Callable[[], str],
     ) -> None:
-        self._audience, self._dispatcher, self._publish, self._url = audience, dispatcher, publish, url
+        self._audience, self._topic_dispatcher, self._publish, self._url = audience, topic_dispatcher, publish, url
         self.broker_id = f"ID:{context.name}-{context.session}"  #: as others know this run of the broker
         self._origin = {"originBrokerId": self.broker_id, "originBrokerName": context.name}
         self.count = 0  #: advisories built since the start
@@ -49,11 +49,11 @@ class AdvisoryPublisher:
     def tell_local(self, topic: str, document: Document) -> None:
         """Publish an advisory to subscribers at this node only."""
         copy = RoutedCopy(Destination.topic(topic))
-        self._dispatcher.publish_locally([TopicBatch((self.message({}, document),), copy)])
+        self._topic_dispatcher.publish_locally([TopicBatch((self.message({}, document),), copy)])
 
     def offer(self, subscriber: Subscription, topic: str, headers: Document, document: Document) -> None:
         """Give an advisory to one subscriber only."""
-        self._dispatcher.offer_to_subscriber(
+        self._topic_dispatcher.offer_to_subscriber(
             subscriber, self.message(headers, document), RoutedCopy(Destination.topic(topic))
         )
 

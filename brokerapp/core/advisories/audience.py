@@ -34,8 +34,8 @@ MAX_REMEMBERED = 10_000
 class AdvisoryAudience:
     """Knows which advisories somebody receives: a subscriber, or a destination to which they are forwarded."""
 
-    def __init__(self, *, context: BrokerContext, dispatcher: TopicSubscribers, routing: RoutingPort) -> None:
-        self._settings, self._dispatcher, self._routing = context.settings, dispatcher, routing
+    def __init__(self, *, context: BrokerContext, subscribers: TopicSubscribers, routing: RoutingPort) -> None:
+        self._settings, self._subscribers, self._routing = context.settings, subscribers, routing
         self._heard: dict[str, bool] = {}
 
     def refresh(self) -> None:
@@ -59,9 +59,7 @@ class AdvisoryAudience:
             destination = Destination.topic(topic)
             topology = self._routing.table
             heard = self._heard[topic] = bool(
-                self._dispatcher.has_subscribers(destination)
-                or topology.feeds_of(topic)
-                or topology.may_forward(destination)
+                self._subscribers.has_any(destination) or topology.feeds_of(topic) or topology.may_forward(destination)
             )
         return heard
 

@@ -22,12 +22,12 @@ class DestinationMeasurements:
         self,
         *,
         context: BrokerContext,
-        dispatcher: TopicSubscribers,
+        subscribers: TopicSubscribers,
         gauges: GaugesPort,
         placement: Placement,
         queues: Destinations,
     ) -> None:
-        self._counters, self._dispatcher, self._gauges = context.counters, dispatcher, gauges
+        self._counters, self._subscribers, self._gauges = context.counters, subscribers, gauges
         self._placement, self._queues = placement, queues
 
     def of(self, destination: Destination, reported: Reported) -> DestinationStats:
@@ -45,5 +45,5 @@ class DestinationMeasurements:
                 return 0, 0
             log = self._queues.find(destination)
             return log.ready_bytes + log.uncommitted_bytes, len(log.ready)
-        waiting = self._dispatcher.subscribers(destination)
+        waiting = self._subscribers.of(destination)
         return sum(each.pending.bytes for each in waiting), sum(len(each.pending) for each in waiting)

@@ -71,13 +71,13 @@ class StatisticsPlugin:
         router: MessageRouterPort,
         temporaries: TemporariesPort,
         consumers: ConsumersPort,
-        dispatcher: TopicSubscribers,
+        subscribers: TopicSubscribers,
         documents: StatisticsDocuments,
     ) -> None:
         self._commits, self._counters = context.commits, context.counters
         self._placement, self._temporaries = placement, temporaries
         self._messages, self._router = messages, router
-        self._consumers, self._dispatcher, self._documents = consumers, dispatcher, documents
+        self._consumers, self._subscribers, self._documents = consumers, subscribers, documents
         self._client = Client(f"{context.session}-statistics", self, client_id="statistics", is_internal=True)
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class StatisticsPlugin:
             if target.is_queue:
                 self._consumers.join(subscription, target)
             else:
-                self._dispatcher.subscribe(subscription, target)
+                self._subscribers.add(subscription, target)
 
     # -- as a sink
 

@@ -55,7 +55,7 @@ class IdleDestinations:
         *,
         context: BrokerContext,
         creation: CreationPort,
-        dispatcher: TopicSubscribers,
+        subscribers: TopicSubscribers,
         placement: Placement,
         queues: Destinations,
         removal: DestinationRemovalPort,
@@ -67,7 +67,7 @@ class IdleDestinations:
             context.commits,
             context.counters,
         )
-        self._creation, self._dispatcher, self._placement = creation, dispatcher, placement
+        self._creation, self._subscribers, self._placement = creation, subscribers, placement
         self._queues, self._removal, self._routing = queues, removal, routing
         self._idle: dict[Destination, tuple[int, int]] = {}  # since when (ms), and what was sent there by then
 
@@ -152,9 +152,9 @@ class IdleDestinations:
         if not self._placement.is_local(str(destination)):
             return False
         if destination.kind is DestinationKind.TOPIC:
-            subscribers = self._dispatcher.subscribers(
+            subscribers = self._subscribers.of(destination) or self._placement.topic_listeners.sessions_listening(
                 destination
-            ) or self._placement.topic_listeners.sessions_listening(destination)
+            )
             return not (subscribers or self._routing.table.feeds_of(destination.name))
         if destination.kind is not DestinationKind.QUEUE:
             return False

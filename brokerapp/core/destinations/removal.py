@@ -28,7 +28,7 @@ class DestinationRemoval:
         *,
         context: BrokerContext,
         creation: CreationPort,
-        dispatcher: TopicSubscribers,
+        subscribers: TopicSubscribers,
         producers: ProducersPort,
         queues: QueueLifecycle,
         retained: RetainedPort,
@@ -36,7 +36,7 @@ class DestinationRemoval:
     ) -> None:
         self._counters, self._creation, self._producers = context.counters, creation, producers
         self._queues, self._retained, self._routing = queues, retained, routing
-        self._dispatcher = dispatcher
+        self._subscribers = subscribers
 
     def delete(self, log: MessageLog) -> None:
         """Remove an empty queue that has no consumers and nothing on its way."""
@@ -54,5 +54,5 @@ class DestinationRemoval:
     def delete_mirror(self, queue: Destination) -> None:
         """Remove the topic that gets copies of what is sent to a queue, unless it has subscribers."""
         mirror = self._routing.table.mirror_of(queue)
-        if mirror is not None and not self._dispatcher.subscribers(mirror):
+        if mirror is not None and not self._subscribers.of(mirror):
             self.delete_topics([mirror])

@@ -19,6 +19,7 @@ from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
+        AccountingPort,
         BrokerContext,
         Destinations,
         DispatcherPort,
@@ -39,6 +40,7 @@ class Acknowledgements:
         self,
         *,
         context: BrokerContext,
+        accounting: AccountingPort,
         dispatcher: DispatcherPort,
         placement: Placement,
         queues: Destinations,
@@ -46,7 +48,7 @@ class Acknowledgements:
         transactions: TransactionsPort,
         writer: MessageWriterPort,
     ) -> None:
-        self._commits, self._counters = context.commits, context.counters
+        self._commits, self._counters, self._accounting = context.commits, context.counters, accounting
         self._dispatcher, self._placement, self._queues = dispatcher, placement, queues
         self._replies, self._transactions, self._writer = replies, transactions, writer
 
@@ -159,13 +161,13 @@ class Acknowledgements:
                 accept_remote(entries)
             elif not is_from_log(entries[0]):
                 self._counters.of(Destination.parse(shown)).InFlightCount -= len(entries)
-                self._dispatcher.acknowledge_topic(subscription, entries, now_us)
+                self._accounting.acknowledge_topic(subscription, entries, now_us)
             elif (log := self._queues.get(name)) is not None and log.is_remote:
                 remote = self._placement.outbound_settlement
                 remote.on_settled(name, entries, client) if committed else remote.settle(entries, client)
             else:
                 if log is not None:  # else it was removed meanwhile, with all it held
-                    self._dispatcher.on_acknowledged(log, entries, client, now_us)
+                    self._accounting.on_acknowledged(log, entries, client, now_us)
                 if not committed:
                     self._commits.remove_settled(entries)
 

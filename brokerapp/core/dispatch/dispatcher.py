@@ -1,4 +1,4 @@
-"""Hand messages of logs and topics to consumers, and account for what these acknowledge.
+"""Hand messages of logs to consumers, and let everything that can be dispatched leave once a tick.
 
 Reading the sockets collects work (`touch`, `wake`); `run_once` does it once a tick, so that a burst costs one pass.
 """
@@ -11,81 +11,50 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
-from brokerapp.core.clients.bridge_clients import delivering_bridge
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.dispatch_window import PAGE_SIZE
 from brokerapp.engine.dispatch.message_log import MessageLog
-from brokerapp.engine.dispatch.selective_dispatch import SelectorEvaluation
 from brokerapp.engine.dispatch.subscription import Subscription
-from brokerapp.engine.entries.entry_factory import (
-    group_by_way,
-    log_entry_of,
-    native_form,
-    partition,
-    split_by,
-    topic_entries,
-)
+from brokerapp.engine.entries.entry_factory import log_entry_of, partition
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.entries.remote_entry import RemoteLogEntry, accept_remote
-from brokerapp.engine.entries.topic_batch import MAX_OFFERED_BYTES, TopicBatch, TopicEntries, TopicOffer, offers
-from brokerapp.engine.routing.advisory_topics import is_advisory
-from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
-from brokerapp.model.destination import Destination, DestinationKind
-from brokerapp.model.message import BodySizes, Message, RoutedCopy
 from brokerapp.store import StoredLogEntry
-from brokerapp.tracing.consumers import ConsumerRecorder
-from brokerapp.tracing.schema import ACK, BRIDGE_FORWARD, DISPATCH
+from brokerapp.tracing.schema import DISPATCH
 
 if TYPE_CHECKING:
     from brokerapp.core.ports import (
+        AccountingPort,
         AdvisoriesPort,
-        Authorizer,
         BrokerContext,
         DeadLettersPort,
-        FlowControlPort,
         HeldSendsPort,
         Placement,
-        RemoteClient,
-        RetainedPort,
+        TopicDispatcherPort,
     )
 
-#: Topics whose subscribers are remembered: their names come from clients.
-MAX_CACHED_TOPICS = 10_000
-MAX_CACHED_SUBSCRIBERS = 1_000_000
-_original_destination = attrgetter("original_destination")
 _expires = attrgetter("message.expires")
 
 
 class Dispatcher:
-    """Hand messages of logs and topics to consumers."""
+    """Hands messages of logs to consumers."""
 
     def __init__(
         self,
         *,
         context: BrokerContext,
         advisories: AdvisoriesPort,
-        authorizer: Authorizer,
+        accounting: AccountingPort,
         dead_letters: DeadLettersPort,
-        flow_control: FlowControlPort,
         held: HeldSendsPort,
         placement: Placement,
-        retained: RetainedPort,
+        topic_dispatcher: TopicDispatcherPort,
     ) -> None:
-        self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
-        self._advisories, self._dead_letters, self._may = advisories, dead_letters, authorizer.may
-        self._flow_control, self._held, self._placement = flow_control, held, placement
-        self._retained = retained
-        self._topics: dict[DestinationKind, DestinationTrie[Subscription]] = {
-            kind: DestinationTrie() for kind in DestinationKind
-        }
-        self._subscribers_by_topic: dict[Destination, list[Subscription]] = {}
-        self._cached_subscriber_count = 0  # subscribers in all of these
+        self._commits, self._counters = context.commits, context.counters
+        self._accounting, self._advisories, self._dead_letters = accounting, advisories, dead_letters
+        self._held, self._placement, self._topic_dispatcher = held, placement, topic_dispatcher
         self._ready_logs: dict[MessageLog, None] = {}  # a set that keeps order, so that delivery is fair
-        self._pending_subscriptions: dict[Subscription, None] = {}  # of topics, with messages pending
         self._unflushed_clients: dict[Client, None] = {}
         self._exhausting: list[tuple[Subscription, Callable[[], None]]] = []  # see `when_exhausted`
         self.is_stopped = False  #: the node ends: nothing more is given out
-        self.consumer_recorder = ConsumerRecorder(context.tracer)  #: who consumes from where, for the record
 
     # -- what is to be done at the next tick
 
@@ -96,12 +65,6 @@ class Dispatcher:
     def untouch(self, log: MessageLog) -> None:
         """Dispatch no more from a log that was removed."""
         self._ready_logs.pop(log, None)
-
-    def add_pending(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
-        """Let messages that are in no log here wait for a subscription until it has credit."""
-        if entries:
-            subscription.pending.add(entries)
-            self._pending_subscriptions[subscription] = None
 
     def wake(self, client: Client) -> None:
         """Flush what a client is to be sent at the next tick."""
@@ -117,7 +80,7 @@ class Dispatcher:
         """Dispatch what can be dispatched, then flush it to the sockets."""
         if self.is_stopped:
             self._ready_logs.clear()
-            self._pending_subscriptions.clear()
+            self._topic_dispatcher.clear_pending()
         while self._ready_logs:
             touched, self._ready_logs = self._ready_logs, {}
             for log in touched:
@@ -126,10 +89,7 @@ class Dispatcher:
                 self._page_in(log)
                 if self._held.holds((log.name,)):
                     self._held.retry(log.name, is_consumed=bool(log.consumers))
-        while ready := [each for each in self._pending_subscriptions if each.is_ready or not each.pending]:
-            for subscription in ready:
-                self._dispatch_pending(subscription)
-            self._flow_control.on_topics_drained()
+        self._topic_dispatcher.run_once()
         if self._exhausting:
             self._tell_exhausted()
         dirty, self._unflushed_clients = self._unflushed_clients, {}
@@ -170,7 +130,7 @@ class Dispatcher:
         for log in subscription.logs:
             self.touch(cast("MessageLog", log))
         if subscription.pending:
-            self._pending_subscriptions[subscription] = None
+            self._topic_dispatcher.retry(subscription)
         if subscription.has_remote_logs:
             self._placement.outbound_consumers.drain(subscription)
         if subscription.browse_cursor is not None:
@@ -194,7 +154,7 @@ class Dispatcher:
         self._counters.mark_changed(log.counts)
         client.delivered_count += len(entries)
         self._unflushed_clients[client] = None
-        self._record(DISPATCH, log.name, entries, client.client_id, now_us)
+        self._accounting.record(DISPATCH, log.name, entries, client.client_id, now_us)
         if self._advisories.watching:
             self._advisories.dispatched(log.destination, entries)
         if subscription.ack_mode != "auto":
@@ -204,37 +164,8 @@ class Dispatcher:
         if log.ready:  # what its credit did not reach
             self._ready_logs[log] = None
         client.sink.deliver(subscription, entries, ())
-        self.on_acknowledged(log, entries, client, time.time_ns() // 1000)
+        self._accounting.on_acknowledged(log, entries, client, time.time_ns() // 1000)
         self._commits.remove_settled(entries)
-
-    def on_acknowledged(
-        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
-    ) -> None:
-        """Account for messages of a queue that a consumer acknowledged."""
-        self.count_acknowledged(log, entries)
-        self.on_remote_acknowledged(log, entries, client, now_us)
-
-    def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None:
-        """Count acknowledged messages at the node of their consumer, see stats_aggregation.py."""
-        log.counts.count_departures([entry.message for entry in entries])
-        self._counters.mark_changed(log.counts)
-
-    def on_remote_acknowledged(
-        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
-    ) -> None:
-        """Remove acknowledged messages from the log at its owner node, and record that."""
-        log.remove_settled(entries)
-        self._counters.mark_changed(log.counts)
-        if client.bridge:
-            self._record(BRIDGE_FORWARD, log.name, entries, client.client_id, now_us)
-        self._record(ACK, log.name, entries, client.client_id, now_us)
-        if self._advisories.watching:
-            self._advisories.consumed(log.destination, entries)
-
-    def _record(self, kind: int, log: str, entries: Sequence[LogEntry], consumer: str, now_us: int) -> None:
-        for sent_to, alike in split_by(entries, _original_destination):
-            messages = [entry.message for entry in alike]
-            self._tracer.record(kind, now_us, messages, (log,), native_form(sent_to) if sent_to else log, consumer)
 
     @staticmethod
     def ack_ids(subscription: Subscription, entries: Sequence[LogEntry]) -> list[str]:
@@ -250,197 +181,3 @@ class Dispatcher:
         ack_ids = list(map(begin, map(str, range(first, first + len(entries)))))
         subscription.unacked.update(zip(ack_ids, entries, strict=True))
         return ack_ids
-
-    # -- topics
-
-    def subscribe(self, subscription: Subscription, topic: Destination) -> None:
-        """Add a subscriber of a topic, or of all topics that match a pattern."""
-        self._topics[topic.kind].add(topic.name, subscription)
-        if not subscription.client.is_internal:
-            self.consumer_recorder.on_subscribed(str(topic), subscription.client.client_id)
-        self._subscribers_by_topic.clear()
-        self._placement.topic_listeners.add(topic)
-
-    def unsubscribe(self, subscription: Subscription, topic: Destination) -> None:
-        """Remove a subscriber."""
-        self._topics[topic.kind].remove(topic.name, subscription)
-        self.consumer_recorder.on_unsubscribed(str(topic), subscription.client.client_id)
-        self._subscribers_by_topic.clear()
-        self._placement.topic_listeners.remove(topic)
-        if is_advisory(topic):
-            self._placement.remote_advisories.on_listener_removed(topic)
-        self._pending_subscriptions.pop(subscription, None)
-
-    def subscribers(self, topic: Destination) -> list[Subscription]:
-        """Return who gets messages of a topic, each once, however many of its patterns match."""
-        found = self._subscribers_by_topic.get(topic)
-        if found is None:
-            if (
-                len(self._subscribers_by_topic) >= MAX_CACHED_TOPICS
-                or self._cached_subscriber_count >= MAX_CACHED_SUBSCRIBERS
-            ):
-                self._subscribers_by_topic.clear()
-                self._cached_subscriber_count = 0
-            matching = list(dict.fromkeys(self._topics[topic.kind].find(topic.name)))
-            # A message to such a name is for a topic called so. Advisories about the consumers of a pattern are for all
-            # who listen to part of what it matches, as bridges with included destinations do.
-            if topic.is_pattern and not is_advisory(topic):
-                matching = [each for each in matching if any(matches(to.name, topic.name) for to in each.destinations)]
-            found = self._subscribers_by_topic[topic] = [each for each in matching if self._may(each, "read", topic)]
-            self._cached_subscriber_count += len(found)
-        return found
-
-    def has_subscribers(self, topic: Destination) -> bool:
-        """Return whether anybody subscribes to this topic, or to one that matches the pattern."""
-        return bool(
-            self._topics[topic.kind].find(topic.name) or self._placement.topic_listeners.sessions_listening(topic)
-        )
-
-    def publish(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
-        """Dispatch messages that came at once to the subscribers of their topics, here and at other nodes."""
-        for each in published:
-            self._placement.topic_listeners.publish(each.messages, each.copy, partial(delivering_bridge, sender=sender))
-        self.publish_here(published, sender)
-
-    def publish_here(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
-        """Count messages that came at once, and dispatch them to the subscribers of their topics at this node."""
-        for each in published:
-            stats = self._counters.of(each.copy.destination)
-            stats.count_arrivals(BodySizes.of(each.messages))
-            self._counters.mark_changed(stats)
-        self.publish_locally(published, sender)
-
-    def publish_locally(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None:
-        """Dispatch messages to the subscribers here, but for those who do not want what their own client sends."""
-        wanted: dict[Subscription, list[TopicEntries]] = {}
-        for messages, copy, places in published:
-            kept, subscribers = self._retained.published(messages, copy), self.subscribers(copy.destination)
-            if self._advisories.watching:
-                self._advisories.delivered(copy.destination, kept, heard=bool(subscribers))
-            if not subscribers:
-                continue
-            came = TopicEntries(copy.destination, topic_entries(kept, copy), places)
-            evaluations: list[SelectorEvaluation] = []  # of the entries, once a subscriber has a selector
-            for subscription in subscribers:
-                if subscription.no_local and subscription.client is sender:
-                    continue
-                selector, part = subscription.selector, came
-                if selector is not None:
-                    evaluations = evaluations or [SelectorEvaluation(each, came.topic) for each in came.entries]
-                    part = came.filtered([bool(wants(selector)) for wants in evaluations])
-                if part.entries:
-                    wanted.setdefault(subscription, []).append(part)
-        for offer in offers(wanted):
-            self._offer(offer)
-
-    def _offer(self, offer: TopicOffer[Subscription]) -> None:
-        """Hand messages to those who wait for just such; let them wait for the others."""
-        now_us, taken = time.time_ns() // 1000, []
-        entries, is_expired = offer.entries, 0 < offer.expires_ms <= now_us // 1000
-        may_go = not (is_expired or self.is_stopped) and offer.size <= MAX_OFFERED_BYTES
-        for subscription in offer.subscribers:
-            has_credit = subscription.ack_mode == "auto" or subscription.credit >= len(entries)
-            if may_go and has_credit and subscription.is_ready and not subscription.pending:
-                self._deliver(subscription, entries)
-                taken.append(subscription)
-                continue
-            self.add_pending(subscription, entries)
-            if subscription.pending.is_over_limit:
-                self._dispatch_pending(subscription)
-                for entry in subscription.pending.discard_excess(now_us // 1000):
-                    self._discard(subscription, entry)
-        if taken:
-            for part in offer.parts:
-                self._count_dispatched(taken, part, now_us)
-
-    def offer_to_subscriber(
-        self, subscription: Subscription, message: Message, copy: RoutedCopy, queue: Destination | None = None
-    ) -> None:
-        """Let a message of a topic wait for one subscriber, if its selector takes it.
-
-        With a `queue` the subscriber consumes from that queue, which gets copies of what the topic gets.
-        """
-        [entry] = topic_entries((message,), copy, queue)
-        if subscription.selector is None or SelectorEvaluation(entry, copy.destination)(subscription.selector):
-            self.add_pending(subscription, (entry,))
-
-    def _discard(self, subscription: Subscription, entry: LogEntry) -> None:
-        """Account for a message of a topic that a subscriber is too slow for."""
-        topic, consumer = Destination.parse(entry.shown_destination), subscription.client.client_id
-        stats = self._counters.of(topic)
-        stats.DroppedCount += 1
-        self._counters.mark_changed(stats)
-        self._advisories.discarded(subscription, entry)
-        self._dead_letters.discard_for_subscriber(entry, "discarded for a slow subscriber", consumer)
-
-    def _dispatch_pending(self, subscription: Subscription) -> None:
-        """Hand a subscription as much of what waits for it in no log here as it has credit for."""
-        now_us = time.time_ns() // 1000
-        while subscription.pending and subscription.is_ready:
-            entries: Sequence[LogEntry] = subscription.take_pending()
-            if any(map(_expires, entries)):
-                entries, expired = partition(entries, lambda entry: not 0 < entry.message.expires <= now_us // 1000)
-                for entry in expired:
-                    self._expire_pending(subscription, entry)
-            for way, alike in group_by_way(entries):
-                if not isinstance(alike[0], RemoteLogEntry):
-                    self._count_dispatched((subscription,), TopicEntries(Destination.parse(way[1]), alike), now_us)
-                elif subscription.ack_mode == "auto":  # the other broker, which keeps them, accounts for them
-                    accept_remote(alike)
-            self._deliver(subscription, entries)
-        if not subscription.pending:
-            self._pending_subscriptions.pop(subscription, None)
-
-    def _expire_pending(self, subscription: Subscription, entry: LogEntry) -> None:
-        if isinstance(entry, RemoteLogEntry):
-            entry.owner.expire(entry)
-        else:
-            self._dead_letters.discard_for_subscriber(entry, "expired", subscription.client.client_id, expired=True)
-
-    def _deliver(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None:
-        """Hand messages that are in no log here to a subscription."""
-        client: Client = subscription.client
-        ack_ids: Sequence[str] = ()
-        if subscription.ack_mode != "auto":
-            subscription.credit -= len(entries)
-            ack_ids = self.ack_ids(subscription, entries)
-        client.delivered_count += len(entries)
-        self.wake(client)
-        client.sink.deliver(subscription, entries, ack_ids)
-
-    def _count_dispatched(self, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None:
-        """Account for messages of a topic that subscribers are handed, each all of them."""
-        stats = self._counters.of(part.topic)
-        stats.count_dispatched(part.born_us, now_us, len(subscribers))
-        self._counters.mark_changed(stats)
-        self._record_for_each(DISPATCH, subscribers, part, now_us)
-        if self._advisories.watching:
-            for _ in subscribers:
-                self._advisories.dispatched(part.topic, part.entries)
-        done = [each for each in subscribers if each.ack_mode == "auto"]
-        stats.InFlightCount += (len(subscribers) - len(done)) * len(part.entries)
-        if done:
-            self._count_topic_acknowledged(done, part, now_us)
-
-    def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None:
-        """Account for messages that a subscriber of a topic is done with; all were sent and shown alike."""
-        part = TopicEntries(Destination.parse(entries[0].shown_destination), entries)
-        self._count_topic_acknowledged((subscription,), part, now_us)
-
-    def _count_topic_acknowledged(self, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None:
-        stats = self._counters.of(part.topic)
-        stats.count_departures(part.messages, len(subscribers))
-        self._counters.mark_changed(stats)
-        if self._advisories.watching:
-            for _ in subscribers:
-                self._advisories.consumed(part.topic, part.entries)
-        bridges = [each for each in subscribers if each.client.bridge]
-        self._record_for_each(BRIDGE_FORWARD, bridges, part, now_us)
-        self._record_for_each(ACK, subscribers, part, now_us)
-
-    def _record_for_each(self, kind: int, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None:
-        """Record that the same happened to messages of a topic for each of these subscribers."""
-        first = part.entries[0]
-        sent_to = native_form(first.original_destination) if first.original_destination else first.log
-        for each in subscribers:
-            self._tracer.record(kind, now_us, part.messages, (first.log,), sent_to, each.client.client_id)

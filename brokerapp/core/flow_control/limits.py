@@ -30,10 +30,10 @@ class DestinationLimits:
     """Reads the limits of destinations from the policies in force. A part of the broker."""
 
     def __init__(
-        self, *, context: BrokerContext, dispatcher: TopicSubscribers, durables: DurablesPort, routing: RoutingPort
+        self, *, context: BrokerContext, subscribers: TopicSubscribers, durables: DurablesPort, routing: RoutingPort
     ) -> None:
         self._commits = context.commits
-        self._dispatcher, self._durables, self._routing = dispatcher, durables, routing
+        self._subscribers, self._durables, self._routing = subscribers, durables, routing
         self.of_topics = self.of_logs = False  #: whether some topic, some log is bounded: else nobody needs to ask
         self._of_logs: dict[str, int] = {}  # as far as they were asked
         self.refresh()
@@ -97,9 +97,7 @@ class DestinationLimits:
         return next((str(topic) for topic in topics if self.is_full(topic)), None)
 
     def _waiting(self, topic: Destination) -> int:
-        waiting = (
-            each.pending.bytes + MESSAGE_BYTES * len(each.pending) for each in self._dispatcher.subscribers(topic)
-        )
+        waiting = (each.pending.bytes + MESSAGE_BYTES * len(each.pending) for each in self._subscribers.of(topic))
         return max(waiting, default=0)
 
     def describe(self, place: str) -> str:

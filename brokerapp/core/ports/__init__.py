@@ -25,12 +25,14 @@ from brokerapp.core.ports.destinations import (
     TemporaryRecovery,
 )
 from brokerapp.core.ports.dispatch import (
+    AccountingPort,
     AcknowledgementsPort,
     BrowsersPort,
     DispatcherPort,
     DispatchQueue,
     RejectionsPort,
     RemoteClient,
+    TopicDispatcherPort,
     TopicSubscribers,
 )
 from brokerapp.core.ports.events import BrokerEvents, Event
@@ -80,6 +82,7 @@ from brokerapp.core.ports.subscriptions import (
 )
 
 __all__ = [
+    "AccountingPort",
     "AcknowledgementsPort",
     "AdvisoriesPort",
     "AppendNoticesPort",
@@ -149,6 +152,7 @@ __all__ = [
     "SubscriptionsPort",
     "TemporariesPort",
     "TemporaryRecovery",
+    "TopicDispatcherPort",
     "TopicListenersPort",
     "TopicSubscribers",
     "TransactionsPort",

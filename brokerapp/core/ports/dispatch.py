@@ -9,11 +9,10 @@ from brokerapp.engine.clients.client import Client, Transaction
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.dispatch.subscription import SnapshotCursor, Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
-from brokerapp.engine.entries.topic_batch import TopicBatch
+from brokerapp.engine.entries.topic_batch import TopicBatch, TopicEntries
 from brokerapp.model.commands import AckBatchCommand, SubscribeCommand
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message, RoutedCopy
-from brokerapp.tracing.consumers import ConsumerRecorder
 
 
 class RemoteClient(Protocol):
@@ -29,23 +28,21 @@ class RemoteClient(Protocol):
 class TopicSubscribers(Protocol):
     """Knows the subscribers of topics."""
 
-    def subscribe(self, subscription: Subscription, topic: Destination) -> None: ...
+    def add(self, subscription: Subscription, topic: Destination) -> None: ...
 
-    def unsubscribe(self, subscription: Subscription, topic: Destination) -> None: ...
+    def remove(self, subscription: Subscription, topic: Destination) -> None: ...
 
-    def subscribers(self, topic: Destination) -> list[Subscription]: ...
+    def of(self, topic: Destination) -> list[Subscription]: ...
 
-    def has_subscribers(self, topic: Destination) -> bool: ...
+    def has_any(self, topic: Destination) -> bool: ...
 
 
-class DispatchQueue(TopicSubscribers, Protocol):
+class DispatchQueue(Protocol):
     """Schedules work for the next tick."""
 
     def touch(self, log: MessageLog) -> None: ...
 
     def untouch(self, log: MessageLog) -> None: ...
-
-    def add_pending(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None: ...
 
     def wake(self, client: Client) -> None: ...
 
@@ -53,30 +50,30 @@ class DispatchQueue(TopicSubscribers, Protocol):
 
     is_stopped: bool
 
-    consumer_recorder: ConsumerRecorder
-
 
 class DispatcherPort(DispatchQueue, Protocol):
-    """Hands messages to consumers, and accounts for what these acknowledge."""
+    """Hands messages of logs to consumers."""
 
     def when_exhausted(self, subscription: Subscription, then: Callable[[], None]) -> None: ...
 
     def dispatch(self, log: MessageLog, subscription: Subscription, entries: list[LogEntry]) -> None: ...
 
-    def on_acknowledged(
-        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
-    ) -> None: ...
-
-    def on_remote_acknowledged(
-        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
-    ) -> None: ...
-
-    def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None: ...
-
-    def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None: ...
-
     @staticmethod
     def ack_ids(subscription: Subscription, entries: Sequence[LogEntry]) -> list[str]: ...
+
+
+class TopicDispatcherPort(Protocol):
+    """Hands messages of topics to their subscribers."""
+
+    def add_pending(self, subscription: Subscription, entries: Sequence[LogEntry]) -> None: ...
+
+    def retry(self, subscription: Subscription) -> None: ...
+
+    def drop_pending(self, subscription: Subscription) -> None: ...
+
+    def clear_pending(self) -> None: ...
+
+    def run_once(self) -> None: ...
 
     def publish(self, published: Sequence[TopicBatch], sender: Client | None = None) -> None: ...
 
@@ -91,6 +88,26 @@ class DispatcherPort(DispatchQueue, Protocol):
         copy: RoutedCopy,
         queue: Destination | None = None,
     ) -> None: ...
+
+
+class AccountingPort(Protocol):
+    """Accounts for what consumers are handed and acknowledge."""
+
+    def on_acknowledged(
+        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
+    ) -> None: ...
+
+    def on_remote_acknowledged(
+        self, log: MessageLog, entries: list[LogEntry], client: Client | RemoteClient, now_us: int
+    ) -> None: ...
+
+    def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None: ...
+
+    def acknowledge_topic(self, subscription: Subscription, entries: Sequence[LogEntry], now_us: int) -> None: ...
+
+    def count_dispatched(self, subscribers: Sequence[Subscription], part: TopicEntries, now_us: int) -> None: ...
+
+    def record(self, kind: int, log: str, entries: Sequence[LogEntry], consumer: str, now_us: int) -> None: ...
 
 
 class AcknowledgementsPort(Protocol):

@@ -1,1 +1,1 @@
-"""Takes SENDs from the client to the store: routing, writing, group commit, transactions, schedules."""
+"""Takes SENDs from the client to the store: routing, writing, transactions, schedules."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DispatcherPort,
         Placement,
         TemporariesPort,
+        TopicDispatcherPort,
     )
 
 
@@ -76,11 +77,12 @@ class MessageArrivals:
         placement: Placement,
         queues: Destinations,
         temporaries: TemporariesPort,
+        topic_dispatcher: TopicDispatcherPort,
     ) -> None:
         self._commits, self._tracer, self._counters = context.commits, context.tracer, context.counters
         self._advisories, self._bridges, self._concurrent = advisories, bridges, concurrent
         self._dispatcher, self._placement, self._queues = dispatcher, placement, queues
-        self._temporaries = temporaries
+        self._temporaries, self._topic_dispatcher = temporaries, topic_dispatcher
 
     # -- before they are stored, or without that
 
@@ -245,7 +247,7 @@ class MessageArrivals:
             if sender is not None and sender.bridge:
                 there = [self._new_of(each, sender) for each in there]
             if published := [each for each in there if each.messages]:
-                self._dispatcher.publish(published, sender)
+                self._topic_dispatcher.publish(published, sender)
 
     def _new_of(self, batch: TopicBatch, sender: Client) -> TopicBatch:
         """Return the messages of a bridge that came by no other bridge before."""

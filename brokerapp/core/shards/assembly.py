@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.core.ports.commit_store import CommitStore
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.shard_placement import ShardPlacement
 from brokerapp.core.shards.sharded_commits import ShardedCommits

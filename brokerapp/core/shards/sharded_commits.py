@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.core.ports.commit_store import CommitStore, Question, ReadCallback
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.family_order import FamilyOrder
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.spread_write import logs_of

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.core.ports.commit_store import CommitStore
-from brokerapp.core.publishing.group_commit import GroupCommit
 from brokerapp.core.shards.family_order import FamilyOrder, IsWanted
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.spread_write import Place, SpreadPart, SpreadWrite, logs_of

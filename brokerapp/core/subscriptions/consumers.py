@@ -19,6 +19,7 @@ from brokerapp.engine.routing.consumer_queues import is_consumer_queue
 from brokerapp.engine.routing.destination_trie import DestinationTrie, matches
 from brokerapp.model.destination import Destination
 from brokerapp.system import clock
+from brokerapp.tracing.consumers import ConsumerRecorder
 from brokerapp.tracing.schema import REDELIVER
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Consumers:
         dispatcher: DispatchQueue,
         placement: Placement,
         queues: Queues,
+        recorder: ConsumerRecorder,
         redelivery: RedeliveryPort,
         routing: RoutingPort,
     ) -> None:
@@ -56,7 +58,7 @@ class Consumers:
         self._session = context.session
         self._may, self._dispatcher, self._placement = authorizer.may, dispatcher, placement
         self._queues, self._redelivery, self._routing = queues, redelivery, routing
-        self._dead_letters = dead_letters
+        self._dead_letters, self._recorder = dead_letters, recorder
         self._patterns: DestinationTrie[Subscription] = DestinationTrie()
 
     # -- who begins
@@ -115,7 +117,7 @@ class Consumers:
             return
         is_first = not log.consumers
         log.consumers.append(subscription)
-        self._dispatcher.consumer_recorder.on_subscribed(log.name, subscription.client.client_id)
+        self._recorder.on_subscribed(log.name, subscription.client.client_id)
         if is_first or log.shared:
             self.mark(log)
         if log not in subscription.logs:
@@ -222,7 +224,7 @@ class Consumers:
 
     def detach_all(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None:
         """Consume a log that is at home here no longer."""
-        self._dispatcher.consumer_recorder.on_unsubscribed(log.name, subscription.client.client_id)
+        self._recorder.on_unsubscribed(log.name, subscription.client.client_id)
         log.remove_consumer(subscription, keeps_groups=keeps_groups)
         self._queues.remembering.went(subscription, log)
         log.counts.ConsumerCount = len(log.consumers)

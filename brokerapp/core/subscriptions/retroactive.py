@@ -26,9 +26,9 @@ if TYPE_CHECKING:
         Authorizer,
         BrokerContext,
         Destinations,
-        DispatcherPort,
         MessageRouterPort,
         RoutingPort,
+        TopicDispatcherPort,
     )
 
 #: Most bytes that all topics of a node remember together: past it those go that got nothing for the longest time.
@@ -46,12 +46,12 @@ class RetroactiveRecovery:
         *,
         context: BrokerContext,
         authorizer: Authorizer,
-        dispatcher: DispatcherPort,
+        topic_dispatcher: TopicDispatcherPort,
         router: MessageRouterPort,
         queues: Destinations,
         routing: RoutingPort,
     ) -> None:
-        self._authorizer, self._dispatcher, self._router = authorizer, dispatcher, router
+        self._authorizer, self._topic_dispatcher, self._router = authorizer, topic_dispatcher, router
         self._queues, self._routing = queues, routing
         self._memories: OrderedDict[Destination, RetainedMessages] = (
             OrderedDict()
@@ -146,7 +146,7 @@ class RetroactiveRecovery:
                     if self._authorizer.may(
                         subscription, "read", kept.copy.destination
                     ):  # a pattern matches all topics
-                        self._dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy)
+                        self._topic_dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy)
 
     def created(self, durable: DurableSubscription) -> None:
         """A named subscription is new, and its consumer asks for the past."""
@@ -166,7 +166,7 @@ class RetroactiveRecovery:
             return
         for topic in topics_behind(self._routing.table.definitions, queue):
             for kept in self._remembered(topic, asks):
-                self._dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy, queue=queue)
+                self._topic_dispatcher.offer_to_subscriber(subscription, kept.message, kept.copy, queue=queue)
 
     def _remembered(self, wanted: Destination, asks: bool) -> Iterator[RetainedMessage]:
         """What the topics of this name or pattern have for who asks, or for everybody."""

@@ -12,6 +12,10 @@ from brokerapp.engine.dispatch.selector_cache import SelectorCache, SelectorCach
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.model.settings import Settings
 from brokerapp.system import clock
+from brokerapp.system.timers import Timers
+
+#: Milliseconds between two looks for remembered selectors that nobody used for too long.
+EXPIRY_MS = 10_000
 
 
 class SelectorMemory:
@@ -59,6 +63,11 @@ class SelectorMemory:
         if found:
             self._describe(log)
         return found
+
+    def watch(self, logs: Iterable[MessageLog], timers: Timers) -> None:
+        """Start to forget selectors of these logs that nobody used for too long, where there is a limit."""
+        if self._cache is not None and self._cache.policy.expire_after_ms:
+            timers.call_every(EXPIRY_MS, lambda: self.expire(logs), clock.now_ms())
 
     def expire(self, logs: Iterable[MessageLog]) -> None:
         """Forget selectors that nobody used for too long."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         DispatchQueue,
         RetainedPort,
         TemporariesPort,
+        TopicDispatcherPort,
+        TopicSubscribers,
     )
 
 
@@ -29,11 +31,14 @@ class ServedSubscriptions:
         dispatcher: DispatchQueue,
         events: BrokerEvents,
         retained: RetainedPort,
+        subscribers: TopicSubscribers,
         temporaries: TemporariesPort,
+        topic_dispatcher: TopicDispatcherPort,
     ) -> None:
         self._counters = context.counters
         self._consumers, self._dispatcher, self._events = consumers, dispatcher, events
-        self._retained, self._temporaries = retained, temporaries
+        self._retained, self._subscribers, self._temporaries = retained, subscribers, temporaries
+        self._topic_dispatcher = topic_dispatcher
 
     def join(self, subscription: Subscription, *, retroactive: bool) -> None:
         """Consume from all destinations of a subscription that has no name."""
@@ -45,7 +50,7 @@ class ServedSubscriptions:
             if target.is_queue:
                 self._consumers.join(subscription, target)
             else:
-                self._dispatcher.subscribe(subscription, target)
+                self._subscribers.add(subscription, target)
                 self.note_subscribers(target)
 
     def announce(self, subscription: Subscription) -> None:
@@ -73,7 +78,8 @@ class ServedSubscriptions:
         if subscription.durable is None:
             for target in subscription.destinations:
                 if not target.is_queue:
-                    self._dispatcher.unsubscribe(subscription, target)
+                    self._subscribers.remove(subscription, target)
+                    self._topic_dispatcher.drop_pending(subscription)
                     self.note_subscribers(target)
         self._events.consumer_stopped(subscription)
 

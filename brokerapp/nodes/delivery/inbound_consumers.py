@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from brokerapp.core.ports import QueueLifecycle
+from brokerapp.core.ports import DispatcherPort, QueueLifecycle
 from brokerapp.core.ports.commits import Commits
 from brokerapp.engine.clients.client import Client, ClientSink
 from brokerapp.engine.dispatch.message_groups import group_of
@@ -24,7 +24,7 @@ from brokerapp.nodes.delivery.subscription_takeover import SubscriptionTakeover
 from brokerapp.nodes.links.observers import NodeObserver
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import unpack
-from brokerapp.nodes.ports import OwnedDurables, OwnedLogConsumers, OwnedLogDispatcher
+from brokerapp.nodes.ports import OwnedDurables, OwnedLogConsumers
 from brokerapp.selectors import Selector, compile_selector
 from brokerapp.store import PendingWrite
 
@@ -77,7 +77,7 @@ class InboundConsumers(NodeObserver):
         queues: QueueLifecycle,
         consumers: OwnedLogConsumers,
         durables: OwnedDurables,
-        dispatcher: OwnedLogDispatcher,
+        dispatcher: DispatcherPort,
         unacked: RemoteUnacked,
         takeover: SubscriptionTakeover,
     ) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from brokerapp.core.ports import Destinations
+from brokerapp.core.ports import Destinations, DispatcherPort
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.nodes.delivery.outbound_accounts import OutboundAccount, OutboundAccounts, entries_by_log
 from brokerapp.nodes.delivery.outbound_settlement import OutboundSettlement
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import PeerMessageType
-from brokerapp.nodes.ports import DamagedMessages, OwnedLogDispatcher
+from brokerapp.nodes.ports import DamagedMessages
 
 
 class OutboundDeliveries:
@@ -25,7 +25,7 @@ class OutboundDeliveries:
         accounts: OutboundAccounts,
         settlement: OutboundSettlement,
         queues: Destinations,
-        dispatcher: OwnedLogDispatcher,
+        dispatcher: DispatcherPort,
         dead_letters: DamagedMessages,
         request_dispatch: Callable[[], None],
     ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from brokerapp.core.ports import BrokerContext, Destinations
+from brokerapp.core.ports import AccountingPort, BrokerContext, Destinations
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.log_entry import LogEntry
@@ -17,7 +17,6 @@ from brokerapp.nodes.delivery.remote_unacked import RemoteUnacked
 from brokerapp.nodes.links.handoff_state import HandoffState
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import ConsumerIdentity, PeerMessageType
-from brokerapp.nodes.ports import OwnedLogDispatcher
 from brokerapp.store import PendingWrite
 
 
@@ -31,12 +30,12 @@ class OutboundSettlement:
         peers: Peers,
         accounts: OutboundAccounts,
         queues: Destinations,
-        dispatcher: OwnedLogDispatcher,
+        accounting: AccountingPort,
         unacked: RemoteUnacked,
         handoff: HandoffState,
     ) -> None:
         self._commits, self._peers, self._accounts = context.commits, peers, accounts
-        self._queues, self._dispatcher = queues, dispatcher
+        self._queues, self._accounting = queues, accounting
         self._unacked, self._handoff = unacked, handoff
 
     def give_credit(self, subscription: Subscription, entries: Iterable[LogEntry]) -> None:
@@ -70,7 +69,7 @@ class OutboundSettlement:
             return
         consumer = ConsumerIdentity(client.client_id, client.bridge) if client is not None else None
         if consumer is not None:
-            self._dispatcher.count_acknowledged(log, entries)
+            self._accounting.count_acknowledged(log, entries)
         if not log.is_remote:  # this node owns it by now
             self._unacked.remove_settled(log, entries, consumer)
             return

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from brokerapp.core.ports import BrokerContext, QueueLifecycle
+from brokerapp.core.ports import BrokerContext, DispatcherPort, QueueLifecycle
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.read_horizon import UNKNOWN_SEQ
 from brokerapp.model.destination import Destination, DestinationKind
 from brokerapp.nodes.delivery.remote_unacked import RemoteUnacked
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import AppendedBatch, PeerMessageType, unpack_batch
-from brokerapp.nodes.ports import LogDiscovery, OwnedDurables, OwnedLogDispatcher
+from brokerapp.nodes.ports import LogDiscovery, OwnedDurables
 from brokerapp.store import DISCARDED
 
 
@@ -29,7 +29,7 @@ class RemoteAppends:
         peers: Peers,
         queues: QueueLifecycle,
         durables: OwnedDurables,
-        dispatcher: OwnedLogDispatcher,
+        dispatcher: DispatcherPort,
         store_recovery: LogDiscovery,
         unacked: RemoteUnacked,
     ) -> None:

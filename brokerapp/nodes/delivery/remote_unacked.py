@@ -9,7 +9,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from brokerapp.core.ports import BrokerContext, Destinations
+from brokerapp.core.ports import AccountingPort, BrokerContext, Destinations, DispatchQueue
 from brokerapp.engine.dispatch.message_log import MessageLog
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.destination import Destination
@@ -17,7 +17,7 @@ from brokerapp.nodes.delivery.depth_recount import DepthRecount
 from brokerapp.nodes.links.handoff_state import HandoffState
 from brokerapp.nodes.links.peers import Peers
 from brokerapp.nodes.links.protocol import ConsumerIdentity, PeerMessageType, pack_for_session
-from brokerapp.nodes.ports import DamagedMessages, OwnedLogConsumers, OwnedLogDispatcher
+from brokerapp.nodes.ports import DamagedMessages, OwnedLogConsumers
 from brokerapp.tracing.schema import REDELIVER
 
 #: Entries in one message to another node: bounds how long a link is busy with one.
@@ -36,14 +36,15 @@ class RemoteUnacked:
         peers: Peers,
         queues: Destinations,
         consumers: OwnedLogConsumers,
-        dispatcher: OwnedLogDispatcher,
+        dispatcher: DispatchQueue,
+        accounting: AccountingPort,
         dead_letters: DamagedMessages,
         handoff: HandoffState,
         depth_recount: DepthRecount,
     ) -> None:
         self._commits, self._counters = context.commits, context.counters
         self._peers, self._queues, self._consumers = peers, queues, consumers
-        self._dispatcher, self._dead_letters = dispatcher, dead_letters
+        self._dispatcher, self._accounting, self._dead_letters = dispatcher, accounting, dead_letters
         self._handoff, self._depth_recount = handoff, depth_recount
         #: By session, log and sequence number, with the key of the consumer at its node.
         self._unacked: dict[str, dict[str, dict[int, tuple[int, LogEntry]]]] = {}
@@ -113,7 +114,7 @@ class RemoteUnacked:
     def remove_settled(self, log: MessageLog, entries: Sequence[LogEntry], consumer: ConsumerIdentity | None) -> None:
         """Do the same for a log that this node owns. The node of the consumer counts them."""
         if consumer is not None:
-            self._dispatcher.on_remote_acknowledged(log, list(entries), consumer, time.time_ns() // 1000)
+            self._accounting.on_remote_acknowledged(log, list(entries), consumer, time.time_ns() // 1000)
         else:
             log.remove_settled(entries)
             self._counters.mark_changed(log.counts)

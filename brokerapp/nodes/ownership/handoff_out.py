@@ -13,7 +13,8 @@ from brokerapp.nodes.delivery.inbound_consumers import InboundConsumers
 from brokerapp.nodes.links.members import NodeMembers
 from brokerapp.nodes.ownership.handoff_announcements import HandoffAnnouncements
 from brokerapp.nodes.ownership.outbound_handoff import OutboundHandoff
-from brokerapp.nodes.ports import OwnedDurables, OwnedLogConsumers, OwnedLogDispatcher
+from brokerapp.nodes.ports import OwnedDurables, OwnedLogConsumers
+from brokerapp.tracing.consumers import ConsumerRecorder
 
 #: Why a log dispatches nothing for a moment: another node is about to own it.
 HANDOFF = "its home moves"
@@ -29,13 +30,13 @@ class HandoffOut:
         queues: Destinations,
         consumers: OwnedLogConsumers,
         durables: OwnedDurables,
-        dispatcher: OwnedLogDispatcher,
+        recorder: ConsumerRecorder,
         inbound_consumers: InboundConsumers,
         outbound_handoff: OutboundHandoff,
         announcements: HandoffAnnouncements,
     ) -> None:
         self._commits, self._queues, self._consumers = commits, queues, consumers
-        self._durables, self._dispatcher = durables, dispatcher
+        self._durables, self._recorder = durables, recorder
         self._inbound_consumers, self._outbound_handoff = inbound_consumers, outbound_handoff
         self._announcements = announcements
         self._next_members: NodeMembers | None = None  # while what leaves is suspended
@@ -66,7 +67,7 @@ class HandoffOut:
             self._release_log(log)
 
     def _release_log(self, log: MessageLog) -> None:
-        self._dispatcher.consumer_recorder.forget(log.name)
+        self._recorder.forget(log.name)
         self._announcements.add_dispatched(log.name, self._inbound_consumers.release_log(log))
         self._outbound_handoff.on_handed_off(log)
         log.is_remote = True

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from brokerapp.core.ports import (
+    AccountingPort,
     BrokerContext,
     BrokerEvents,
     ConsumersPort,
@@ -20,9 +21,9 @@ from brokerapp.core.ports import (
     RoutingPort,
     SubscriptionsPort,
     TemporaryRecovery,
+    TopicDispatcherPort,
 )
 from brokerapp.core.ports.commits import Commits
-from brokerapp.core.ports.dispatch import RemoteClient
 from brokerapp.engine.clients.branch_parts import BranchStep
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.durable_subscription import DurableSubscription
@@ -34,6 +35,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.message import Message
 from brokerapp.model.subscription_identity import SubscriptionIdentity
+from brokerapp.tracing.consumers import ConsumerRecorder
 
 
 class OwnedLogConsumers(ConsumersPort, Protocol):
@@ -44,16 +46,6 @@ class OwnedLogConsumers(ConsumersPort, Protocol):
     def detach_all(self, subscription: Subscription, log: MessageLog, *, keeps_groups: bool = False) -> None: ...
 
     def mark(self, log: MessageLog) -> None: ...
-
-
-class OwnedLogDispatcher(DispatcherPort, Protocol):
-    """Dispatches from logs that this node owns, and accounts for acknowledgements at other nodes."""
-
-    def on_remote_acknowledged(
-        self, log: MessageLog, entries: list[LogEntry], client: RemoteClient, now_us: int
-    ) -> None: ...
-
-    def count_acknowledged(self, log: MessageLog, entries: Sequence[LogEntry]) -> None: ...
 
 
 class OwnedDurables(DurablesPort, Protocol):
@@ -158,15 +150,17 @@ class LocalBroker(Protocol):
     """The parts of this node's broker that its nodes are built with."""
 
     session: str
+    accounting: AccountingPort
     advisories: LocalAdvisories
     bridges: RepeatedMessages
     joint_branches: LocalBranches
     clients: Mapping[str, Client]
     commits: Commits
     connections: ClientIds
+    consumer_recorder: ConsumerRecorder
     consumers: OwnedLogConsumers
     dead_letters: DamagedMessages
-    dispatcher: OwnedLogDispatcher
+    dispatcher: DispatcherPort
     duplicates: BridgeBids
     durables: OwnedDurables
     events: BrokerEvents
@@ -181,5 +175,6 @@ class LocalBroker(Protocol):
     store_recovery: LogDiscovery
     subscriptions: SubscriptionsPort
     temporaries: TemporaryRecovery
+    topic_dispatcher: TopicDispatcherPort
 
     def context(self) -> BrokerContext: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokerapp.core.ports import DispatcherPort
+from brokerapp.core.ports import TopicDispatcherPort
 from brokerapp.engine.entries.topic_batch import TopicBatch
 from brokerapp.engine.routing.advisory_topics import is_advisory
 from brokerapp.model.destination import Destination
@@ -15,9 +15,9 @@ class RemotePublications:
     """Publishes messages of other nodes to local subscribers."""
 
     def __init__(
-        self, *, dispatcher: DispatcherPort, bridges: RepeatedMessages, remote_advisories: RemoteAdvisories
+        self, *, topic_dispatcher: TopicDispatcherPort, bridges: RepeatedMessages, remote_advisories: RemoteAdvisories
     ) -> None:
-        self._dispatcher, self._bridges, self._remote_advisories = dispatcher, bridges, remote_advisories
+        self._topic_dispatcher, self._bridges, self._remote_advisories = topic_dispatcher, bridges, remote_advisories
 
     def on_published(self, session: str, topic: str, stored: bytes, original: str, shown: str, by: str | None) -> None:
         """Publish a message here, unless a bridge of the broker `by` brought it to this node before."""
@@ -28,4 +28,4 @@ class RemotePublications:
         is_told = is_advisory(copy.destination)
         if is_told and not self._remote_advisories.on_advisory(session, copy.destination.name, message.body):
             return  # listeners here know it
-        self._dispatcher.publish_locally([TopicBatch((message,), copy)])
+        self._topic_dispatcher.publish_locally([TopicBatch((message,), copy)])

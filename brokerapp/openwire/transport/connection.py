@@ -7,7 +7,8 @@ import logging
 import socket
 from collections.abc import Iterator, Sequence
 
-from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
+from brokerapp.connections.client_connection import ClientConnection
+from brokerapp.connections.client_socket import WRITE_HIGH_WATER
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.dispatch.subscription import Subscription

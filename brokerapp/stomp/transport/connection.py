@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
-from brokerapp.connections.client_connection import WRITE_HIGH_WATER, ClientConnection
+from brokerapp.connections.client_connection import ClientConnection
+from brokerapp.connections.client_socket import WRITE_HIGH_WATER
 from brokerapp.connections.connector_state import ConnectorState
 from brokerapp.connections.protocol_detection import detect_protocol
 from brokerapp.engine.clients.client import Client

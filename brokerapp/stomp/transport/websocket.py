@@ -23,7 +23,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
-from brokerapp.connections.client_connection import LINGER_SECONDS, WRITE_LIMIT
+from brokerapp.connections.client_socket import LINGER_SECONDS, WRITE_LIMIT
 from brokerapp.errors import ProtocolError
 from brokerapp.model.transport_connector import is_loopback
 from brokerapp.stomp.server_frames import error_frame

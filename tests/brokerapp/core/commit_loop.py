@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.engine.entries.log_entry import UNCOMMITTED, LogEntry
 from brokerapp.model.message import Message
 from brokerapp.store import CommitResult, PendingWrite, StoreLimits

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from brokerapp.core.publishing import group_commit
-from brokerapp.core.publishing.group_commit import SETTLE_DELAY_SECONDS
+from brokerapp.core.commits import group_commit
+from brokerapp.core.commits.group_commit import SETTLE_DELAY_SECONDS
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.model.message import Message
 from brokerapp.store import PendingWrite

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from brokerapp.core.publishing.group_commit import MAX_UNITS, GroupCommit
+from brokerapp.core.commits.batch_limits import MAX_UNITS
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.store import CommitResult, PendingWrite, StoreLimits
 
 

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerapp.core.publishing import group_commit
-from brokerapp.core.publishing.group_commit import GroupCommit
+from brokerapp.core.commits import store_calls
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.errors import StoreUnavailable
 from brokerapp.store import CommitResult, PendingWrite, StoreLimits
 from brokerapp.store.client.connection import retrieve_error
@@ -108,11 +108,11 @@ def test_each_write_is_done_once_in_order_and_not_before_replicas_have_it(seed, 
         finally:
             running.cancel()
 
-    pause, group_commit.RETRY_SECONDS = group_commit.RETRY_SECONDS, 0
+    pause, store_calls.RETRY_SECONDS = store_calls.RETRY_SECONDS, 0
     try:
         asyncio.run(run())
     finally:
-        group_commit.RETRY_SECONDS = pause
+        store_calls.RETRY_SECONDS = pause
     stored = [each for _, bodies, _ in store.batches for each in bodies]
     assert [body for body, _ in done] == stored == [f"m{number}" for number in range(UNITS)]
     assert [seq for _, seq in done] == list(range(1, UNITS + 1))

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokerapp.core.publishing.group_commit import MAX_BYTES, GroupCommit
+from brokerapp.core.commits.batch_limits import MAX_BYTES
+from brokerapp.core.commits.group_commit import GroupCommit
 from brokerapp.core.shards.log_locations import LogLocations
 from brokerapp.core.shards.sharded_commits import ShardedCommits
 from brokerapp.engine.entries.log_entry import UNCOMMITTED

@@ -65,9 +65,9 @@ def test_a_queue_from_its_creation_to_its_end(program, console, wait_for_mirror)
 @pytest.fixture
 def silent_node(running_broker):
     """The node while it publishes no numbers, as in the second between two snapshots."""
-    running_broker.run(running_broker.node._publish_lock.acquire())
+    running_broker.run(running_broker.node._parts.reports._lock.acquire())
     yield
-    running_broker.loop.call_soon_threadsafe(running_broker.node._publish_lock.release)
+    running_broker.loop.call_soon_threadsafe(running_broker.node._parts.reports._lock.release)
 
 
 def test_a_destination_is_found_before_its_node_has_published_its_numbers(program, admin, console, silent_node):

@@ -287,12 +287,12 @@ def test_a_node_that_was_linked_before_it_was_a_member_is_told_all_that_it_would
 
     async def link() -> None:
         homes.coordinator.on_link_up(other)
-        await broker["a"].node._committer.barrier()
+        await broker["a"].node.broker.commits.barrier()
 
     async def follow() -> None:
         homes.peers.other_sessions.clear()
         await homes.coordinator.on_members_changed(homes.peers.members)
-        await broker["a"].node._committer.barrier()
+        await broker["a"].node.broker.commits.barrier()
 
     told = words(link)
     assert {PeerMessageType.LISTENERS, PeerMessageType.SELECTORS, PeerMessageType.GET_CONSUMERS} <= told

@@ -375,7 +375,7 @@ def test_a_node_gives_out_nothing_of_a_log_before_it_knows_what_consumers_at_oth
     with _late_to_finish(broker["b"]):
         broker.stop("a")
         wait_until(lambda: at_c.look(lambda: log.consumers), "b has told of its consumer")
-        at_c.do(at_c.node._committer.barrier)  # what it may read of the queue is read
+        at_c.do(at_c.node.broker.commits.barrier)  # what it may read of the queue is read
         keeper.send(f"/queue/{stays}", "behind it", persistent="true")
         assert flagged(keeper.take()) == [("behind it", False)]
         assert at_c.look(lambda: log.is_remote), "b has not told of all yet"
@@ -590,7 +590,7 @@ def test_a_log_that_is_taken_home_as_it_is_about_to_leave_again_leaves(broker, c
         await homes.coordinator.on_members_changed(
             NodeMembers(both.epoch + 1, [each for each in both if each.session == here], here)
         )
-        while broker["b"].node._committer.first._reads:
+        while broker["b"].node.broker.commits.first._reads:
             await asyncio.sleep(0)
         assert log.is_remote, "the store was asked, and has not answered"
         await homes.coordinator.on_members_changed(NodeMembers(both.epoch + 2, both, here))

@@ -67,7 +67,7 @@ def test_a_durable_subscription_that_is_there_again_stays_though_another_node_st
     sender.send(f"/topic/{name}", "kept", persistent="true")
     bodies = subscriber.bodies()
     assert "kept" in (bodies if bodies == ["kept"] else subscriber.bodies())
-    broker["a"].do(broker["a"].node._committer.barrier)
+    broker["a"].do(broker["a"].node.broker.commits.barrier)
     assert log in _logs(broker)
 
 

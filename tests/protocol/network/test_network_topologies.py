@@ -156,7 +156,7 @@ def served(node: RunningNode, name: str, kind: str) -> int:
         if kind == "queue":
             found = broker.queues.get(str(target))
             return sum(each.bridge_eligibility is not None for each in found.consumers) if found is not None else 0
-        return sum(each.bridge_eligibility is not None for each in broker.dispatcher.subscribers(target))
+        return sum(each.bridge_eligibility is not None for each in broker.subscribers.of(target))
 
     return node.look(count)
 

@@ -1,64 +1,103 @@
-"""Build the parts of a node that use its broker: logins and connections, its cluster, and its reports."""
+"""Make the broker of a node part of its cluster, and keep it so."""
 
 from __future__ import annotations
 
-import itertools
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from brokerapp.admin.handlers.recorded_changes import RecordedChanges
 from brokerapp.cluster.admission import ClusterAdmission
 from brokerapp.cluster.agreement import ClusterAgreement
 from brokerapp.cluster.change_applier import ChangeApplier
-from brokerapp.cluster.change_log import ChangeLog
+from brokerapp.cluster.change_log import ChangeLog, RecordLeader, read_record
 from brokerapp.cluster.cluster import Cluster
 from brokerapp.cluster.durable_changes import DurableSubscriptionChanges
+from brokerapp.cluster.links import ClusterLinks
 from brokerapp.cluster.peer import ClusterPeer
 from brokerapp.cluster.peer_requests import PeerRequests
 from brokerapp.cluster.record import ClusterChange, ClusterRecord
 from brokerapp.cluster.remote_consumers import RemoteConsumers
 from brokerapp.cluster.remote_temporaries import RemoteTemporaries
 from brokerapp.cluster.settings import ClusterSettings
-from brokerapp.connections.connector_state import ClientServices
-from brokerapp.connections.login import LoginHandler
-from brokerapp.connections.read_turns import ReadTurns
 from brokerapp.core.broker import Broker
-from brokerapp.engine.clients.broker_ids import BrokerIds
 from brokerapp.model.destination import Destination
-from brokerapp.network.connectors.stats import NetworkStatus
-from brokerapp.runtime.dispatch_loop import DispatchLoop
-from brokerapp.runtime.heartbeat import NodeHeartbeat, StoreStatus
-from brokerapp.runtime.listeners import Listeners
-from brokerapp.runtime.statistics_writer import StatisticsWriter
-from brokerapp.runtime.trace_writer import TraceWriter
-from brokerapp.store import StoreLimits
+from brokerapp.network.links.sockets import TlsContextFactory
+from brokerapp.runtime.node_config import NodeConfig
+from brokerapp.runtime.node_core import NodeCore
 from brokerapp.store.shards.broker_store import BrokerStore
 
 
-def client_services(broker: Broker, dispatch_loop: DispatchLoop) -> ClientServices:
-    """Return what connections of clients use of the broker."""
-    numbers = itertools.count(1)
-    return ClientServices(
-        name=broker.name,
-        session=broker.session,
-        next_client_id=lambda: f"{broker.session}-{next(numbers)}",
-        login=LoginHandler(
-            settings=broker.settings,
-            clients=broker.connections,
-            bridges=broker.bridges,
-            claims=broker.placement.client_id_claims,
-            admit=broker.admit,
-        ),
-        commands=broker.commands,
-        clients=broker.connections,
-        dispatcher=broker.dispatcher,
-        own_temporary=broker.temporaries.own,
-        read_turns=ReadTurns(
-            joining=broker.publisher.joining, dispatch=dispatch_loop.run, call_soon=dispatch_loop.call_soon
-        ),
-        request_dispatch=dispatch_loop.request,
-        durable_subscriptions=lambda: [each.identity for each in broker.durables],
-        broker_ids=BrokerIds(),
-    )
+class NodeCluster:
+    """Keeps the broker of a node part of its cluster: the record of changes, and the links to other brokers."""
+
+    def __init__(self, *, cluster: Cluster, changes: ChangeApplier, leader: RecordLeader, links: ClusterLinks) -> None:
+        self._cluster, self._changes, self._leader, self._links = cluster, changes, leader, links
+        self._followed = asyncio.Event()  # the members may have changed
+
+    async def begin(self, *, is_first: bool) -> None:
+        """Follow the record of the cluster; the first node of the broker keeps it. Raises StoreUnavailable."""
+        self._cluster.recording.begin()
+        if is_first:
+            await self._leader.refresh()
+        self._followed.set()  # the node that was first may be gone since this one joined
+
+    def background_work(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Return the tasks that run as long as the node, by name."""
+        return {"applying": self._changes.run, "record": self._lead_record}
+
+    async def _lead_record(self) -> None:
+        """Take over the record of the cluster whenever this node may be next."""
+        while True:
+            await self._followed.wait()
+            self._followed.clear()
+            await self._leader.refresh()
+
+    def on_members_followed(self) -> None:
+        """Look again whether this node is to keep the record: the members have changed."""
+        self._followed.set()
+
+    def serving(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return where the other brokers that are reached serve clients, by their names."""
+        return self._cluster.serving()
+
+    def connect(self, describe_serving: Callable[[], Mapping[str, Any]]) -> None:
+        """Connect to the other brokers, and tell them where this node serves clients."""
+        self._cluster.describe_serving = describe_serving
+        self._links.start()
+
+    async def close(self) -> None:
+        """Close the links to the other brokers."""
+        await self._links.stop()
+
+
+async def build_cluster(
+    core: NodeCore,
+    config: NodeConfig,
+    terms: ClusterSettings,
+    store: BrokerStore,
+    *,
+    operations: RecordedChanges,
+    trust: TlsContextFactory,
+    request_dispatch: Callable[[], None],
+) -> NodeCluster:
+    """Make the broker of a node part of its cluster; see `NodeCluster.begin`. Raises StoreUnavailable."""
+    broker = core.broker
+
+    async def read() -> ClusterRecord:
+        return read_record(*await store.cluster_record.read())
+
+    changes = ChangeApplier(
+        creation=broker.creation, durables=broker.durables, commits=broker.commits, operations=operations,
+        placement=core.placement,
+    )  # fmt: skip
+    cluster = join_cluster(
+        broker, terms.member_name(config.broker, config.node_name), terms, await read(),
+        configured=config.destinations, changes=changes, request_dispatch=request_dispatch,
+    )  # fmt: skip
+    leader = RecordLeader(cluster.recording, lambda: core.is_eldest, read)
+    links = ClusterLinks(config.broker, cluster.member, cluster, trust)
+    return NodeCluster(cluster=cluster, changes=changes, leader=leader, links=links)
 
 
 def join_cluster(
@@ -86,7 +125,7 @@ def join_cluster(
         name=name,
         peers=peers.values(),
         authorizer=broker.authorizer,
-        dispatcher=broker.dispatcher,
+        topic_dispatcher=broker.topic_dispatcher,
         request_dispatch=request_dispatch,
         timers=broker.timers,
         retry_ms=terms.retry_ms,
@@ -145,64 +184,3 @@ def join_cluster(
     broker.commands.update(durable_changes.handlers)
     broker.cluster = cluster
     return cluster
-
-
-def node_heartbeat(
-    broker: Broker,
-    *,
-    store: BrokerStore,
-    limits: StoreLimits,
-    listeners: Listeners,
-    network: NetworkStatus,
-    rollbacks: Mapping[str, int],
-    shards: Callable[[], Any],
-    write: Callable[[Mapping[str, Any]], Awaitable[None]],
-    drain: Callable[[], Mapping[str, Any]],
-) -> NodeHeartbeat:
-    """Return what writes the status of the broker's node."""
-
-    def cluster_status() -> Mapping[str, Any]:
-        return broker.cluster.status(brief=True).to_json() if broker.cluster is not None else {}
-
-    def homes() -> Mapping[str, Any]:
-        found = broker.placement.status()
-        return {**found, **drain()} if found else {}
-
-    return NodeHeartbeat(
-        context=broker.context(),
-        listeners=listeners,
-        clients=broker.clients,
-        quotas=broker.quotas,
-        routing=broker.routing,
-        store=StoreStatus(context=broker.context(), store=store, limits=limits, rollbacks=rollbacks),
-        sections={
-            "network": lambda: network.stats().to_json(),
-            "cluster": cluster_status,
-            "homes": homes,
-            "transactions": broker.branches.status,
-            "shards": shards,
-        },
-        write=write,
-    )
-
-
-def statistics_writer(broker: Broker, store: BrokerStore, snapshot: int) -> StatisticsWriter:
-    """Return what writes the statistics of the broker's destinations."""
-    return StatisticsWriter(
-        counters=broker.counters,
-        gauges=broker.gauges,
-        placement=broker.placement,
-        store=store.stats,
-        snapshot=snapshot,
-    )
-
-
-def trace_writer(broker: Broker, store: BrokerStore) -> TraceWriter:
-    """Return what writes the events that the broker records."""
-    return TraceWriter(
-        recorder=broker.tracer,
-        routing=broker.routing,
-        queues=broker.queues,
-        consumers=broker.dispatcher.consumer_recorder,
-        write=store.write_trace,
-    )

@@ -6,14 +6,13 @@ import itertools
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from brokerapp.admin.handlers.connection_reports import connection_counts, connection_of, is_listed
 from brokerapp.core.ports import BrokerContext, RoutingPort
 from brokerapp.engine.clients.client import Client
 from brokerapp.engine.clients.quotas import Quotas
-from brokerapp.model.stats_records import NodeStatus
-from brokerapp.runtime.listeners import Listeners
+from brokerapp.model.stats_records import ListenerStats, NodeStatus
 from brokerapp.store import StoreLimits
 from brokerapp.store.memory_limits import server_limit
 from brokerapp.store.shards.broker_store import BrokerStore
@@ -21,6 +20,15 @@ from brokerapp.system.clock import now_ms
 
 #: Connections listed in a node's status.
 MAX_LISTED_CONNECTIONS = 1_000
+
+
+class OpenListeners(Protocol):
+    """Where a node listens for clients."""
+
+    @property
+    def addresses(self) -> list[str]: ...
+
+    def stats(self) -> list[ListenerStats]: ...
 
 
 class StoreStatus:
@@ -50,7 +58,7 @@ class NodeHeartbeat:
         self,
         *,
         context: BrokerContext,
-        listeners: Listeners,
+        listeners: OpenListeners,
         clients: Mapping[str, Client],
         quotas: Quotas,
         routing: RoutingPort,

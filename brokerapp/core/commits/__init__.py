@@ -1,0 +1,1 @@
+"""Commit the writes of a broker to its store, in batches."""

@@ -1,0 +1,1 @@
+"""What a node tells others: its status, the statistics of its destinations, and the trace of messages."""
