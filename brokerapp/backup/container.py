@@ -135,9 +135,9 @@ class BackupWriter:
         with self.part(name) as writer:
             writer.write(data)
 
-    def add_file(self, name: str, path: Path) -> None:
-        """Add a part with the content of a file."""
-        with path.open("rb") as source, self.part(name) as writer:
+    def add_file(self, name: str, source: BinaryIO) -> None:
+        """Add a part with the content of an open file."""
+        with self.part(name) as writer:
             while block := source.read(BLOCK_BYTES):
                 writer.write(block)
 

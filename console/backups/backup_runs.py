@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -39,8 +37,6 @@ HEARTBEAT_SECONDS, SILENCE = 30.0, timedelta(minutes=10)
 #: Failed backups that the list keeps.
 KEPT_FAILURES = 20
 SUFFIX = ".backup"
-#: Temporary files and folders of backups that this module named: a dot, the name of the file, and more.
-_TEMPORARY = re.compile(rf"\..+-\d{{8}}T\d{{6}}Z{re.escape(SUFFIX)}\..+")
 
 
 def timing_of(schedule: BackupSchedule) -> ReportSchedule | None:
@@ -103,7 +99,6 @@ def make(run_id: int) -> str:
     try:
         folder = backup_folder()
         make_private_directory(folder)
-        remove_temporary_files(folder)
         passphrase = find_passphrase()
         if passphrase is not None:
             check_new(passphrase)
@@ -160,20 +155,6 @@ def _heartbeats(run_id: int) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def remove_temporary_files(folder: Path) -> int:
-    """Remove what backups left in the folder whose process was killed; return how many files and folders.
-
-    Only one backup runs at a time, so none of these is being written. Those of `manage.py backup` have other names.
-    """
-    found = [each for each in folder.iterdir() if _TEMPORARY.fullmatch(each.name) and not each.is_symlink()]
-    for each in found:
-        if each.is_dir():
-            shutil.rmtree(each)
-        else:
-            each.unlink(missing_ok=True)
-    return len(found)
 
 
 def fail_lost(now: datetime) -> int:

@@ -9,12 +9,12 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 from urllib.parse import quote
 
-from brokerapp.backup.container import BLOCK_BYTES, BackupReader, BackupWriter
+from brokerapp.backup.container import BLOCK_BYTES, BackupReader, BackupWriter, temporary_beside
 from brokerapp.errors import BackupRefused
 from console.ops.database_settings import parse_database
 
@@ -41,19 +41,37 @@ def add_database(writer: BackupWriter, url: str) -> int:
 
 
 def _add_sqlite(writer: BackupWriter, path: Path) -> int:
-    with tempfile.TemporaryDirectory(prefix=f".{writer.path.name}.", dir=writer.path.parent) as folder:
-        copy = Path(folder) / SQLITE
-        copy_sqlite(path, copy)
+    with sqlite_copy(path, writer.path) as copy:
         writer.add_file(SQLITE, copy)
-        return copy.stat().st_size
+        return copy.tell()
 
 
-def copy_sqlite(path: Path, copy: Path) -> None:
-    """Copy a SQLite database that others write to. Raises BackupRefused, OSError."""
-    copy.touch(mode=0o600)
+@contextmanager
+def sqlite_copy(path: Path, backup: Path) -> Iterator[BinaryIO]:
+    """Yield a copy of a SQLite database that others write to, on the disk of the backup. Raises BackupRefused, OSError.
+
+    It is not encrypted. Its file loses its name before anything is in it: nobody else can open it, and nothing is left
+    of it if this process is killed.
+    """
+    name = temporary_beside(backup)
+    name.touch(mode=0o600, exist_ok=False)
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(name.open("rb"))
+            # Without locks and a journal: nobody else writes to it, and a journal would be a file with a name.
+            target = opened.enter_context(closing(sqlite3.connect(f"file:{quote(str(name))}?nolock=1", uri=True)))
+            target.execute("PRAGMA journal_mode=OFF")
+            target.execute("PRAGMA synchronous=OFF")
+        finally:
+            name.unlink()
+        _copy_sqlite(path, target)
+        yield file
+
+
+def _copy_sqlite(path: Path, target: sqlite3.Connection) -> None:
     try:
         source = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=LOCKED_SECONDS)
-        with closing(source), closing(sqlite3.connect(copy)) as target:
+        with closing(source):
             source.backup(target)
     except sqlite3.Error as error:
         if "disk is full" in str(error) or "disk I/O" in str(error):

@@ -17,8 +17,9 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerapp.backup.container import BackupReader
+from brokerapp.backup.container import BackupReader, BackupWriter
 from brokerapp.backup.data_folder import write_mark
+from brokerapp.backup.manifest import BackupManifest
 from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from console.alerts import evaluation
@@ -262,15 +263,13 @@ def test_the_database_lets_one_backup_run_at_a_time(folder):
     assert backup_runs.start("ada", with_archive=False).state == State.RUNNING, "the first one was lost"
 
 
-def test_what_a_killed_backup_left_is_removed_by_the_next_one(folder):
+def test_backups_of_two_installations_into_one_folder_leave_each_other_alone(folder):
     folder.mkdir()
-    left = ".orders-20261128T020000Z.backup.1f"
-    (folder / left).mkdir()
-    (folder / left / "part").touch()
-    for name in (f"{left}.tmp", "orders-20261128T020000Z.backup", ".mine.tmp"):
-        (folder / name).touch()
-    run = backed_up()
-    assert {each.name for each in folder.iterdir()} == {run.file.name, "orders-20261128T020000Z.backup", ".mine.tmp"}
+    with BackupWriter(folder / "billing-20261128T020000Z.backup", None) as other:
+        other.add("part", b"content")
+        run = backed_up()
+        other.finish(BackupManifest("billing", "mars", "2026-11-28T02:00:00.000+00:00", "1.0.0"))
+    assert {each.name for each in folder.iterdir()} == {run.file.name, other.path.name}
 
 
 def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, admin, settings):

@@ -17,7 +17,8 @@ import pytest
 from analytics.archive import manifest
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.stream_ids import position_of
-from brokerapp.backup.container import BackupReader, BackupWriter
+from analytics.rollups.store import NAME as ROLLUPS
+from brokerapp.backup.container import BackupReader, BackupWriter, PartWriter
 from brokerapp.backup.data_folder import check_data_folder
 from brokerapp.backup.encryption import PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
@@ -26,7 +27,7 @@ from brokerapp.system.environment import Environment
 from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
 from console.backups import database
-from console.backups.database import POSTGRESQL, add_database, check_database, restore_database
+from console.backups.database import POSTGRESQL, SQLITE, add_database, check_database, restore_database
 from console.backups.recorded_traffic import (
     MISSING,
     add_recorded_traffic,
@@ -91,6 +92,37 @@ def test_a_sqlite_database_that_is_written_to_is_copied_as_of_one_moment(tmp_pat
         rows = database.execute("SELECT one, other FROM pair").fetchall()
     assert rows, "nothing was written meanwhile"
     assert [row for row in rows if row[0] != row[1]] == []
+
+
+def test_a_backup_that_is_killed_leaves_no_plain_copy_of_a_database(archive, tmp_path, backup_of, monkeypatch):
+    secret, found = b"the secret of a user", []
+    path, rollups = tmp_path / "console.sqlite3", archive.archive / "broker=orders" / ROLLUPS
+    for each in (path, rollups):
+        with closing(sqlite3.connect(each)) as database:
+            database.execute("CREATE TABLE one (secret)")
+            database.executemany("INSERT INTO one VALUES (?)", [(secret.decode(),)] * 1000)  # more than tarfile holds
+            database.commit()
+    write = PartWriter.write
+
+    def write_and_look(part, data):
+        """See what would be left if the process were killed while the content of a copy is written."""
+        if secret in data:
+            files = {each for each in tmp_path.rglob("*") if each.is_file()} - {path, rollups}
+            found.append([each for each in files if secret in each.read_bytes()])
+        return write(part, data)
+
+    def add(writer) -> None:
+        add_database(writer, f"sqlite:///{path}")
+        add_recorded_traffic(writer, archive, with_files=True)
+
+    monkeypatch.setattr(PartWriter, "write", write_and_look)
+    reader = backup_of(add)
+    assert len(found) > 2
+    assert not any(found)
+    restored = tmp_path / "restored"
+    reader.extract(SQLITE, restored)
+    with closing(sqlite3.connect(restored)) as database:
+        assert database.execute("SELECT count(*) FROM one").fetchone() == (1000,)
 
 
 def test_a_database_of_another_kind_is_refused(tmp_path, backup_of):
