@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brokerapp.backup import target_store
-from brokerapp.backup.data_folder import WORK_FOLDER
+from brokerapp.backup import data_folder, target_store
+from brokerapp.backup.data_folder import HARMLESS, WORK_FOLDER, RestoreOwner, check_restored, restoring
 from brokerapp.backup.staged_store import StagedStore
 from brokerapp.backup.target_store import TargetStore
+from brokerapp.errors import BackupRefused
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system.process_lock import lock_directory
 from tests.backup.restored_broker import BrokerInFolder, content_of, restore
 from tests.faults.servers import Server
 from tests.waiting import wait_until
@@ -172,3 +179,71 @@ def test_a_restore_whose_store_another_one_took_over_ends_and_removes_nothing(
         [KEYS.restoring.encode(), KEYS.restored.encode(), b"{others}:state"]
     )
     assert not (tmp_path / "data").exists()
+
+
+# -- the data folder alone
+
+OWNER = RestoreOwner("first", RestoredMark(RestoredRole.UNDECIDED, "orders", "mars", "2026-11-28T10:00:00.000+00:00"))
+PREPARED = ("store", "restored.json", "a", "b")
+
+
+def restored_into(data: Path, owner: RestoreOwner) -> RestoreOwner | None:
+    """Restore some files into a data folder; return the restore that was killed in it before."""
+    with restoring(data, owner, HARMLESS) as folder:
+        for name in PREPARED:
+            (folder.prepared / name).touch()
+        folder.move_up()
+        return folder.former
+
+
+def killed_at_call(step: int, data: Path, *functions: tuple[object, str]) -> bool:
+    """Restore files in a process that is killed before this call of these functions; return whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            calls = itertools.count(1)
+
+            def count() -> None:
+                if next(calls) == step:
+                    os.kill(os.getpid(), 9)
+
+            for owner, name in functions:
+                _count_calls(owner, name, count)
+            restored_into(data, replace(OWNER, id="second"))
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("first", [*range(1, 8)])
+def test_a_restore_that_is_killed_while_it_removes_what_another_one_left_is_not_taken_for_complete(tmp_path, first):
+    for second in itertools.count(1):
+        data = tmp_path / f"data-{second}"
+        assert killed_at_call(first, data, (Path, "rename"))
+        if not killed_at_call(second, data, (data_folder, "_remove"), (Path, "rename")):
+            break
+        with suppress(BackupRefused):
+            check_restored(data)
+            assert sorted(each.name for each in data.iterdir()) == sorted(PREPARED), (first, second)
+            continue
+        restored_into(data, OWNER)
+        assert sorted(each.name for each in data.iterdir()) == sorted(PREPARED)
+    assert second > 4
+
+
+def test_what_a_killed_restore_left_is_known_until_its_server_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_folder, "LEFTOVER_SECONDS", 0.1)
+    with pytest.raises(InterruptedError), restoring(tmp_path / "data", OWNER, HARMLESS) as folder:
+        server = folder.prepared / "store"
+        server.mkdir()
+        (server / "store.url").touch()
+        monkeypatch.setattr(data_folder, "_remove_unfinished", lambda _: None)
+        monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as if it were killed
+        raise InterruptedError
+    monkeypatch.undo()
+    monkeypatch.setattr(data_folder, "LEFTOVER_SECONDS", 0.1)
+    lock = lock_directory(server)
+    with pytest.raises(BackupRefused, match="a restore that was killed left a server"):
+        restored_into(tmp_path / "data", replace(OWNER, id="second"))
+    lock.release()
+    assert restored_into(tmp_path / "data", replace(OWNER, id="third")) == OWNER
