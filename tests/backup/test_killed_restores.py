@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +149,7 @@ def test_a_store_that_a_killed_restore_filled_is_free_when_its_lease_has_expired
 ):
     monkeypatch.setattr(target_store, "LEASE_SECONDS", 2)
     arguments = ["--redis", url_of(server), "--replace"]
-    assert killed_at(4, plain, "--data", tmp_path / "first", *arguments)
+    assert killed_at(5, plain, "--data", tmp_path / "first", *arguments)
     assert restore(plain, "--data", tmp_path / "second", *arguments) == 1
     assert "try again in 2 seconds" in capsys.readouterr().err
     wait_until(lambda: not server.ask("EXISTS", KEYS.restoring), "the lease expires")
@@ -209,7 +208,7 @@ def killed_at_call(step: int, data: Path, *functions: tuple[object, str]) -> boo
 
             for owner, name in functions:
                 _count_calls(owner, name, count)
-            restored_into(data, replace(OWNER, id="second"))
+            restored_into(data, replace(OWNER, id="killed"))
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
@@ -233,17 +232,12 @@ def test_a_restore_that_is_killed_while_it_removes_what_another_one_left_is_not_
 
 def test_what_a_killed_restore_left_is_known_until_its_server_has_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(data_folder, "LEFTOVER_SECONDS", 0.1)
-    with pytest.raises(InterruptedError), restoring(tmp_path / "data", OWNER, HARMLESS) as folder:
-        server = folder.prepared / "store"
-        server.mkdir()
-        (server / "store.url").touch()
-        monkeypatch.setattr(data_folder, "_remove_unfinished", lambda _: None)
-        monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as if it were killed
-        raise InterruptedError
-    monkeypatch.undo()
-    monkeypatch.setattr(data_folder, "LEFTOVER_SECONDS", 0.1)
+    assert killed_at_call(4, tmp_path / "data", (Path, "rename"))
+    server = tmp_path / "data" / WORK_FOLDER / "prepared" / "server"
+    server.mkdir()
+    (server / "store.url").touch()
     lock = lock_directory(server)
     with pytest.raises(BackupRefused, match="a restore that was killed left a server"):
-        restored_into(tmp_path / "data", replace(OWNER, id="second"))
+        restored_into(tmp_path / "data", OWNER)
     lock.release()
-    assert restored_into(tmp_path / "data", replace(OWNER, id="third")) == OWNER
+    assert restored_into(tmp_path / "data", OWNER).id == "killed"

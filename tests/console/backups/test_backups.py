@@ -30,7 +30,7 @@ from console.backups import backup_runs, command_line
 from console.backups.records.models import BackupRun, BackupSchedule, data_folder_id
 from console.broker import restored_copy
 from console.broker.mirror import mirror
-from console.ui.downloads import FileDownload
+from console.ui.downloads import BLOCK_SIZE, FileDownload, in_blocks
 
 State = BackupRun.State
 PASSPHRASE = "correct horse battery"
@@ -126,6 +126,25 @@ def test_a_large_file_is_sent_as_it_is_read(tmp_path):
     size, read = asyncio.run(first_block())
     assert size == FileDownload.block_size
     assert read < 3 * FileDownload.block_size
+
+
+@pytest.mark.parametrize("length", [1, 1_000, BLOCK_SIZE])
+def test_a_text_is_sent_as_it_is_made_whatever_the_size_of_its_pieces(length):
+    made = 0
+
+    def pieces():
+        nonlocal made
+        while made < 3 * BLOCK_SIZE:
+            made += length
+            yield "a" * length
+
+    async def blocks() -> list[tuple[int, int]]:
+        sent = 0
+        return [(sent := sent + len(block), made) async for block in in_blocks(pieces())]
+
+    counts = asyncio.run(blocks())
+    assert len(counts) == 3
+    assert all(sent == made for sent, made in counts), "it was made before it was sent"
 
 
 def test_programs_list_and_start_backups_and_change_their_schedule(folder, admin):
