@@ -20,7 +20,7 @@ from brokerapp.errors import BackupRefused, BrokerError, RequestRefused
 from brokerapp.system.process_lock import make_private_directory
 from console.analyses.reports.schedule import MissedRunPolicy, ReportSchedule, plan
 from console.backups.installation import back_up
-from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id, restored_at
+from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id
 from console.broker.restored_copy import is_copy
 from console.broker.task_queue import enqueue
 from console.topology.refusals import sentence_of
@@ -164,18 +164,12 @@ def fail_lost(now: datetime) -> int:
     """
     lost = 0
     for run in BackupRun.objects.filter(state=State.RUNNING):
-        if _is_of_restored_database(run):
+        if run.is_of_original and run.data_folder != data_folder_id():  # it was running when that was backed up
             run.delete()
         elif reason := _reason_lost(run, now):
             _fail(run, reason)
             lost += 1
     return lost
-
-
-def _is_of_restored_database(run: BackupRun) -> bool:
-    """Return whether a backup was running when the backup was made from which this database was restored."""
-    restored = restored_at()
-    return restored is not None and run.created < restored and run.data_folder != data_folder_id()
 
 
 def _reason_lost(run: BackupRun, now: datetime) -> str:
@@ -201,8 +195,12 @@ def _is_running(pid: int) -> bool:
 
 
 def remove_old(keep: int) -> int:
-    """Remove the oldest successful backups beyond so many, and old failures; return how many."""
-    done = list(BackupRun.objects.filter(state=State.DONE)[keep:])
+    """Remove the oldest successful backups beyond so many, and old failures; return how many.
+
+    Backups of all hosts that share the database count. Those of another host are left to that one, which has the files.
+    """
+    old = BackupRun.objects.filter(state=State.DONE)[keep:]
+    done = [run for run in old if run.is_of_this_host or run.is_of_original]
     for run in done:
         remove(run)
     for run in BackupRun.objects.filter(state=State.FAILED)[KEPT_FAILURES:]:
@@ -211,9 +209,9 @@ def remove_old(keep: int) -> int:
 
 
 def remove(run: BackupRun) -> None:
-    """Remove a backup with its file; that of the installation which this one was restored from stays."""
+    """Remove a backup with its file; that of another host, or of the original of this installation, stays."""
     try:
-        if run.path and run.data_folder == data_folder_id():
+        if run.path and run.is_of_this_host:
             Path(run.path).unlink(missing_ok=True)
     except OSError as error:
         raise BackupRefused(f"{run.path} cannot be deleted: {error.strerror}") from error

@@ -205,12 +205,35 @@ def test_as_many_backups_are_kept_as_the_schedule_says(folder):
     assert BackupRun.objects.count() == 2
 
 
-def test_files_of_the_installation_that_a_copy_was_restored_from_are_not_deleted(folder):
+def test_files_of_the_installation_that_a_copy_was_restored_from_are_not_deleted(folder, settings):
     run = backed_up()
-    BackupRun.objects.update(data_folder=run.data_folder + 1)
+    (settings.SLUICE.data / "configuration.env").touch()
+    created = timezone.now() - timedelta(hours=1)
+    BackupRun.objects.update(data_folder=run.data_folder + 1, created=created)
     backup_runs.remove_old(0)
     assert run.file.exists()
     assert not BackupRun.objects.exists()
+
+
+def test_they_are_not_deleted_either_where_both_data_folders_have_the_same_inode(folder, admin, settings):
+    """As roots of file systems have, which containers mount."""
+    run = backed_up()
+    later = timezone.now().timestamp() + 60
+    (settings.SLUICE.data / "configuration.env").touch()
+    os.utime(settings.SLUICE.data / "configuration.env", (later, later))
+    assert "The file stays: it is not of this installation and host." in page(admin)
+    backup_runs.remove_old(0)
+    assert run.file.exists()
+    assert not BackupRun.objects.exists()
+
+
+def test_a_backup_of_another_host_is_left_to_that_host(folder, tmp_path):
+    run = backed_up()
+    BackupRun.objects.update(host="mars", data_folder=run.data_folder + 1, path="/on/mars/orders.backup")
+    own = backed_up()
+    assert backup_runs.remove_old(0) == 1
+    assert not own.file.exists()
+    assert [each.host for each in BackupRun.objects.all()] == ["mars"], "its file would stay for ever"
 
 
 def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, settings, monkeypatch):
