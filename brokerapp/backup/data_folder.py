@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from brokerapp.errors import BackupRefused
+from brokerapp.errors import BackupRefused, ConfigurationRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system import atomic_files
 from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, lock_directory, make_private_directory
@@ -42,6 +42,13 @@ def read_mark(data: Path) -> RestoredMark | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BackupRefused(f"{data / NAME} cannot be read: {error}") from None
+
+
+def check_decided(data: Path) -> None:
+    """Raise ConfigurationRefused for a data folder that was not restored completely, or not said yet as what."""
+    mark = read_mark(data)
+    if mark is not None and mark.refusal:
+        raise ConfigurationRefused(mark.refusal)
 
 
 def write_mark(data: Path, mark: RestoredMark | None) -> None:
