@@ -79,7 +79,7 @@ class TargetFolder:
     """The data folder that a restore fills."""
 
     def __init__(self, data: Path, owner: RestoreOwner, former: RestoreOwner | None) -> None:
-        self.data, self._work, self._owner = data, data / WORK_FOLDER, owner
+        self.data, self._work, self.owner = data, data / WORK_FOLDER, owner
         self.former = former  #: that was killed as it restored into this folder
 
     @property
@@ -91,8 +91,8 @@ class TargetFolder:
         """Begin. Raises BackupRefused for a folder that holds something else than a killed restore left."""
         check_data_folder(self.data, harmless)
         _remove(self.prepared)  # of one that was killed before it noted anything
-        _note(self._work, self._owner)
-        write_mark(self._work, replace(self._owner.mark, role=RestoredRole.INCOMPLETE))
+        _note(self._work, self.owner)
+        write_mark(self._work, replace(self.owner.mark, role=RestoredRole.INCOMPLETE))
         (self._work / NAME).rename(self.data / NAME)  # if it is killed, nothing half written is left in the data folder
         atomic_files.sync(self.data)
         self.prepared.mkdir(mode=0o700)
@@ -103,9 +103,16 @@ class TargetFolder:
         The store is first, and the mark is next: nothing starts on either before the operator has said what it is.
         """
         names = sorted(_names_in(self.prepared), key=lambda each: (each != STORE, each != NAME, each))
-        _note(self._work, self._owner, names)
-        for name in names:
+        _note(self._work, self.owner, names)
+        *others, last = names
+        for name in others:
             (self.prepared / name).rename(self.data / name)
+        self._sync()
+        (self.prepared / last).rename(self.data / last)
+        with suppress(OSError):  # it is complete, and incomplete again if the disk loses this one
+            self._sync()
+
+    def _sync(self) -> None:
         atomic_files.sync(self.prepared)
         atomic_files.sync(self.data)
 
