@@ -227,10 +227,11 @@ def test_they_are_not_deleted_either_where_both_data_folders_have_the_same_inode
     assert not BackupRun.objects.exists()
 
 
-def test_a_backup_of_another_host_is_left_to_that_host(folder, tmp_path):
-    run = backed_up()
-    BackupRun.objects.update(host="mars", data_folder=run.data_folder + 1, path="/on/mars/orders.backup")
+def test_a_backup_of_another_host_is_left_to_that_host(folder):
     own = backed_up()
+    BackupRun.objects.create(
+        state=State.DONE, host="mars", data_folder=own.data_folder + 1, path="/on/mars/orders.backup"
+    )
     assert backup_runs.remove_old(0) == 1
     assert not own.file.exists()
     assert [each.host for each in BackupRun.objects.all()] == ["mars"], "its file would stay for ever"
