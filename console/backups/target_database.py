@@ -60,7 +60,7 @@ def claimed(settings: Settings, owner: RestoreOwner, former: RestoreOwner | None
     """
     check_empty(settings)
     if MARK in _relations(settings):
-        filled_by = _asked(settings, f"SELECT owner FROM {MARK}")
+        filled_by = _asked(settings, f"TABLE {MARK}")
         if former is None or filled_by != [former.id]:
             raise BackupRefused(
                 f"another restore fills the database {settings['NAME']}, or was killed as it did: restore into the "
@@ -80,7 +80,7 @@ def claimed(settings: Settings, owner: RestoreOwner, former: RestoreOwner | None
 
 def _relations(settings: Settings) -> list[str]:
     """Return the names of what is in a database."""
-    return _asked(settings, f"SELECT name FROM ({_RELATIONS}) AS found")
+    return [line.split("|")[1] for line in _asked(settings, _RELATIONS)]
 
 
 def _asked(settings: Settings, statement: str) -> list[str]:
