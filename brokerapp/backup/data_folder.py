@@ -103,6 +103,7 @@ class TargetFolder:
         The store is first, and the mark is next: nothing starts on either before the operator has said what it is.
         """
         names = sorted(_names_in(self.prepared), key=lambda each: (each != STORE, each != NAME, each))
+        atomic_files.sync_file_system(self.prepared)  # not every part syncs its files
         _note(self._work, self.owner, names)
         *others, last = names
         for name in others:

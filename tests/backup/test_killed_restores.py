@@ -18,6 +18,7 @@ from brokerapp.errors import BackupRefused
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system import atomic_files
 from brokerapp.system.process_lock import lock_directory
 from tests.backup.restored_broker import BrokerInFolder, content_of, restore
 from tests.faults.servers import Server
@@ -228,6 +229,19 @@ def test_a_restore_that_is_killed_while_it_removes_what_another_one_left_is_not_
         restored_into(data, OWNER)
         assert sorted(each.name for each in data.iterdir()) == sorted(PREPARED)
     assert second > 4
+
+
+def test_what_was_prepared_is_on_disk_before_any_of_it_is_moved(tmp_path, monkeypatch):
+    synced: list[list[str]] = []
+    sync = atomic_files.sync_file_system
+
+    def sync_and_look(path):
+        sync(path)
+        synced.append(sorted(each.name for each in path.iterdir()))
+
+    monkeypatch.setattr(atomic_files, "sync_file_system", sync_and_look)
+    restored_into(tmp_path / "data", OWNER)
+    assert synced == [sorted(PREPARED)]
 
 
 def test_what_a_killed_restore_left_is_known_until_its_server_has_ended(tmp_path, monkeypatch):

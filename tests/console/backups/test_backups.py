@@ -221,7 +221,7 @@ def test_they_are_not_deleted_either_where_both_data_folders_have_the_same_inode
     later = timezone.now().timestamp() + 60
     (settings.SLUICE.data / "configuration.env").touch()
     os.utime(settings.SLUICE.data / "configuration.env", (later, later))
-    assert "The file stays: it is not of this installation and host." in page(admin)
+    assert "Its file stays, as another installation or host made it." in page(admin)
     backup_runs.remove_old(0)
     assert run.file.exists()
     assert not BackupRun.objects.exists()
