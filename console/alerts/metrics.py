@@ -257,7 +257,7 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         noun="number of failed backups", has_history=False,
     ),
     AlertMetric.CERTIFICATE: MetricDescription(
-        "Certificate", "days", "Time until the certificate of the installation expires; usual threshold: below 21",
+        "Certificate valid for", "days", "Time until the installation's certificate expires; usual threshold: below 21",
         WHOLE, noun="time until the certificate expires", has_history=False,
     ),
     AlertMetric.BURN_FAST: MetricDescription(
