@@ -113,7 +113,9 @@ PROJECT_IMPORTS: dict[str, str] = {
         "brokerapp.cluster.settings brokerapp.config.parsing brokerapp.openwire.java_properties"
     ),
     "brokerapp.backup": "brokerapp.errors brokerapp.system brokerapp.store brokerapp.version",
-    "brokerapp.upgrades": "brokerapp.errors brokerapp.version brokerapp.system brokerapp.store",
+    "brokerapp.upgrades": (
+        "brokerapp.errors brokerapp.version brokerapp.system brokerapp.store brokerapp.backup.data_folder"
+    ),
     "brokerapp.monitoring": "brokerapp.errors brokerapp.version brokerapp.model brokerapp.store.server.disk_space",
     "brokerapp.checks": (
         "brokerapp.errors brokerapp.model brokerapp.system brokerapp.store brokerapp.connections brokerapp.config "

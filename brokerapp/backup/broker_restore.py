@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import redis
 
 from brokerapp.backup.configuration import restore_configuration
 from brokerapp.backup.container import BackupReader, Progress
-from brokerapp.backup.data_folder import HARMLESS, STORE, RestoreOwner, restoring, write_mark
+from brokerapp.backup.data_folder import HARMLESS, STORE, RestoreOwner, TargetFolder, restoring, write_mark
 from brokerapp.backup.decision import decide
 from brokerapp.backup.manifest import StoreEntry
 from brokerapp.backup.staged_store import StagedStore
@@ -31,8 +32,9 @@ from brokerapp.system.data_directory import DataDirectory
 #: Up to which entry of the trace stream an archive that is yet to come has events.
 NO_ARCHIVE = ("0-0", 0)
 
-#: Adds parts to the folder that is prepared; returns sentences for the operator.
-RestoreParts = Callable[[Path], list[str]]
+#: Adds parts to the folder that is prepared, or elsewhere, and yields sentences for the operator. What it did elsewhere
+#: it removes if its context fails.
+RestoreParts = Callable[[TargetFolder], AbstractContextManager[list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,14 @@ def restore_backup(
                 _restore_store(reader, entry, target, mark, work, stores)
                 report(f"store of shard {', '.join(map(str, entry.shards))} restored")
             sentences = restore_configuration(reader, work, secret_files)
-            if restore_parts is not None:
-                sentences += restore_parts(work)
-            write_mark(work, mark)
-            if not target.is_of_console:
-                DataDirectory(work).remember(target.broker, target.url or None)
-            for each in stores.values():
-                each.complete()
-            folder.move_up()
+            with restore_parts(folder) if restore_parts is not None else nullcontext([]) as remarks:
+                sentences += remarks
+                write_mark(work, mark)
+                if not target.is_of_console:
+                    DataDirectory(work).remember(target.broker, target.url or None)
+                for each in stores.values():
+                    each.complete()
+                folder.move_up()
     except redis.RedisError as error:
         raise StoreUnavailable(f"a store failed during the restore: {failure_reason(error)}") from error
     except OSError as error:

@@ -15,7 +15,7 @@ from brokerapp.backup.container import BackupReader
 from brokerapp.backup.data_folder import HARMLESS, check_restored
 from brokerapp.backup.decision import decide
 from brokerapp.backup.manifest import BackupManifest
-from brokerapp.backup.passphrase import ask_existing, ask_new, check_new, find_passphrase
+from brokerapp.backup.passphrase import ask_existing, ask_new, check_new, find_passphrase, passphrase_source
 from brokerapp.errors import BackupRefused, BrokerError
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.checkout import command
@@ -206,8 +206,9 @@ def make_restore(
     with BackupReader(options.file) as reader:
         if reader.manifest.encryption is not None:
             reader.unlock(find_passphrase(options.passphrase_file) or ask_existing())
-        elif options.passphrase_file is not None:  # a plain file may have been put in the place of an encrypted one
-            raise BackupRefused(f"{options.file} is not encrypted: leave out --passphrase-file if it never was")
+        elif given := passphrase_source(options.passphrase_file):
+            # A plain file may have been put in the place of an encrypted one.
+            raise BackupRefused(f"{options.file} is not encrypted: leave out {given} if it never was")
         target = RestoreTarget(
             data, options.name or reader.manifest.broker, role,
             url=url, shard_urls=_shard_urls(options.shard),

@@ -79,7 +79,8 @@ def add_configuration(
     elif names := [*secrets, *files, *(name for name in found if _names_secret(name))]:
         left_out.append(f"secrets, as the backup is not encrypted: {', '.join(names)}")
     if config_file is not None and is_encrypted:
-        writer.add_file(CONFIG_FILE, config_file)
+        with config_file.open("rb") as source:
+            writer.add_file(CONFIG_FILE, source)
     elif config_file is not None:
         left_out.append(f"{config_file.name}, which may hold passwords, as the backup is not encrypted")
     return left_out

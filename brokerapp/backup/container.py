@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from brokerapp.backup import manifest
-from brokerapp.backup.data_folder import sync_folder
 from brokerapp.backup.encryption import PartDecryptor, PartEncryptor, PassphraseKey
 from brokerapp.backup.manifest import BackupManifest, PartEntry, read_manifest
 from brokerapp.errors import BackupRefused
+from brokerapp.system import atomic_files
 
 #: Bytes that are read or written at once.
 BLOCK_BYTES = 1024 * 1024
@@ -135,9 +135,9 @@ class BackupWriter:
         with self.part(name) as writer:
             writer.write(data)
 
-    def add_file(self, name: str, path: Path) -> None:
-        """Add a part with the content of a file."""
-        with path.open("rb") as source, self.part(name) as writer:
+    def add_file(self, name: str, source: BinaryIO) -> None:
+        """Add a part with the content of an open file."""
+        with self.part(name) as writer:
             while block := source.read(BLOCK_BYTES):
                 writer.write(block)
 
@@ -154,7 +154,7 @@ class BackupWriter:
         if self.path.exists():
             raise BackupRefused(f"{self.path} exists meanwhile: choose another name")
         self._temporary.rename(self.path)
-        sync_folder(self.path.parent)
+        atomic_files.sync(self.path.parent)
         return complete
 
 

@@ -8,16 +8,16 @@ was in place leaves it unlocked: the next one removes what the other had put int
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from brokerapp.errors import BackupRefused
+from brokerapp.errors import BackupRefused, ConfigurationRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
+from brokerapp.system import atomic_files
 from brokerapp.system.process_lock import DirectoryInUse, DirectoryLock, lock_directory, make_private_directory
 
 #: The mark, and the folder of the embedded store.
@@ -44,13 +44,20 @@ def read_mark(data: Path) -> RestoredMark | None:
         raise BackupRefused(f"{data / NAME} cannot be read: {error}") from None
 
 
+def check_decided(data: Path) -> None:
+    """Raise ConfigurationRefused for a data folder that was not restored completely, or not said yet as what."""
+    mark = read_mark(data)
+    if mark is not None and mark.refusal:
+        raise ConfigurationRefused(mark.refusal)
+
+
 def write_mark(data: Path, mark: RestoredMark | None) -> None:
     """Replace the mark of a data folder; None: it acts as the original."""
     path = data / NAME
     if mark is None:
         path.unlink(missing_ok=True)
-        return
-    _write_whole(path, mark.to_json())
+    else:
+        atomic_files.replace(path, mark.to_json().encode(), mode=0o600)
 
 
 # -- a restore into it
@@ -71,10 +78,9 @@ class RestoreOwner:
 class TargetFolder:
     """The data folder that a restore fills."""
 
-    def __init__(self, data: Path, owner: RestoreOwner) -> None:
-        self.data, self._work, self._mark = data, data / WORK_FOLDER, owner.mark
-        self._progress: dict[str, Any] = owner.to_json()
-        self.former: RestoreOwner | None = None  #: that was killed as it restored into this folder
+    def __init__(self, data: Path, owner: RestoreOwner, former: RestoreOwner | None) -> None:
+        self.data, self._work, self.owner = data, data / WORK_FOLDER, owner
+        self.former = former  #: that was killed as it restored into this folder
 
     @property
     def prepared(self) -> Path:
@@ -82,12 +88,13 @@ class TargetFolder:
         return self._work / _PREPARED
 
     def begin(self, harmless: frozenset[str]) -> None:
-        """Remove what a killed restore left, and begin. Raises BackupRefused for a folder that holds something else."""
-        self.former = _remove_unfinished(self.data)
+        """Begin. Raises BackupRefused for a folder that holds something else than a killed restore left."""
         check_data_folder(self.data, harmless)
-        _remove(self.prepared)  # one that was killed before it noted anything
-        self._note()
-        write_mark(self.data, replace(self._mark, role=RestoredRole.INCOMPLETE))
+        _remove(self.prepared)  # of one that was killed before it noted anything
+        _note(self._work, self.owner)
+        write_mark(self._work, replace(self.owner.mark, role=RestoredRole.INCOMPLETE))
+        (self._work / NAME).rename(self.data / NAME)  # if it is killed, nothing half written is left in the data folder
+        atomic_files.sync(self.data)
         self.prepared.mkdir(mode=0o700)
 
     def move_up(self) -> None:
@@ -96,15 +103,19 @@ class TargetFolder:
         The store is first, and the mark is next: nothing starts on either before the operator has said what it is.
         """
         names = sorted(_names_in(self.prepared), key=lambda each: (each != STORE, each != NAME, each))
-        self._progress["names"] = names
-        self._note()
-        for name in names:
+        atomic_files.sync_file_system(self.prepared)  # not every part syncs its files
+        _note(self._work, self.owner, names)
+        *others, last = names
+        for name in others:
             (self.prepared / name).rename(self.data / name)
-        sync_folder(self.prepared)
-        sync_folder(self.data)
+        self._sync()
+        (self.prepared / last).rename(self.data / last)
+        with suppress(OSError):  # it is complete, and incomplete again if the disk loses this one
+            self._sync()
 
-    def _note(self) -> None:
-        _write_whole(self._work / _PROGRESS, json.dumps(self._progress))
+    def _sync(self) -> None:
+        atomic_files.sync(self.prepared)
+        atomic_files.sync(self.data)
 
 
 @contextmanager
@@ -119,7 +130,7 @@ def restoring(data: Path, owner: RestoreOwner, harmless: frozenset[str]) -> Iter
     make_private_directory(data)
     lock = _lock(data)
     try:
-        folder = TargetFolder(data, owner)
+        folder = TargetFolder(data, owner, _remove_unfinished(data))
         try:
             folder.begin(harmless)
             yield folder
@@ -176,9 +187,12 @@ def _remove_unfinished(data: Path) -> RestoreOwner | None:
         return None
     left = _names_in(work / _PREPARED)
     moved = {NAME, *progress.get("names", ())} - (left - {NAME})  # an incomplete mark is there from the beginning
-    for path in (*(data / each for each in sorted(moved)), work / _PREPARED):
-        _remove(path)
-    return RestoreOwner(progress["id"], RestoredMark.from_json(progress["mark"]))
+    for each in sorted(moved):
+        _remove(data / each)
+    owner = RestoreOwner(progress["id"], RestoredMark.from_json(progress["mark"]))
+    _note(work, owner)  # without names: with none of them left to be moved it would be complete
+    _remove(work / _PREPARED)
+    return owner
 
 
 def _names_in(folder: Path) -> set[str]:
@@ -187,6 +201,12 @@ def _names_in(folder: Path) -> set[str]:
 
 def _is_complete(work: Path, progress: dict[str, Any]) -> bool:
     return "names" in progress and not _names_in(work / _PREPARED)
+
+
+def _note(work: Path, owner: RestoreOwner, names: Sequence[str] | None = None) -> None:
+    """Note which restore works in the folder, and what it moves into place once it does."""
+    progress = owner.to_json() | ({} if names is None else {"names": names})
+    atomic_files.replace(work / _PROGRESS, json.dumps(progress).encode(), mode=0o600)
 
 
 def _progress_in(data: Path) -> dict[str, Any]:
@@ -207,24 +227,3 @@ def _remove(path: Path) -> None:
     except DirectoryInUse as error:
         raise BackupRefused(f"a restore that was killed left a server: {error}") from None
     shutil.rmtree(path)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Replace a file of its owner only, as a whole or not at all."""
-    staged = path.with_name(f".{path.name}.tmp")
-    staged.touch(mode=0o600)
-    with staged.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    staged.rename(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(path: Path) -> None:
-    """Sync the entries of a folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

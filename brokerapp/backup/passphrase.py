@@ -19,6 +19,13 @@ MIN_CHARACTERS = 12
 _HOW = f"use --passphrase-file FILE, {VARIABLE} or {FILE_VARIABLE}"
 
 
+def passphrase_source(file: Path | None = None, variables: Mapping[str, str] = os.environ) -> str:
+    """Return the option or the variable that gives the passphrase; "" where none does."""
+    if file is not None:
+        return "--passphrase-file"
+    return next((name for name in (VARIABLE, FILE_VARIABLE) if variables.get(name)), "")
+
+
 def find_passphrase(file: Path | None = None, variables: Mapping[str, str] = os.environ) -> str | None:
     """Return the passphrase of this file, or of the environment; None where neither is given. Raises BackupRefused."""
     if file is None and variables.get(VARIABLE):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from brokerapp.checks import runner
 from brokerapp.checks.installation import Installation, described, of_configuration, of_environment
 from brokerapp.checks.report import json_report, text_report
 from brokerapp.checks.results import Check, exit_code
-from brokerapp.checks.runner import run_checks
+from brokerapp.checks.runner import read_within_limit, run_checks
 from brokerapp.checks.table import BROKER_CHECKS
 from brokerapp.config import read_config
-from brokerapp.errors import BrokerError
-from brokerapp.system.environment import Environment
+from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.system.environment import Environment, default_data_directory
 from brokerapp.system.store_address import check_replicas, check_store_url
 
 _DESCRIPTION = (
@@ -34,7 +36,7 @@ def check(arguments: list[str], program: str) -> int:
     if (options.config is None) != (options.data is None):
         parser.error("--config and --data are needed together")
     try:
-        here = _installation(options)
+        here = answered(lambda: _installation(options), options.data)
     except (BrokerError, OSError) as error:
         parser.error(str(error))
     return report(BROKER_CHECKS, here, as_json=options.json)
@@ -45,6 +47,20 @@ def argument_parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description=_DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def answered(read: Callable[[], Installation], data: Path | None = None) -> Installation:
+    """Read what is to be checked; `data` None: as environment variables say.
+
+    Raises ConfigurationRefused where the data folder does not answer, as a mounted disk may.
+    """
+    try:
+        return read_within_limit(read)
+    except TimeoutError:
+        folder = data or os.environ.get("SLUICE_DATA") or default_data_directory(os.environ)
+        raise ConfigurationRefused(
+            f"{folder} did not answer within {runner.LIMIT_SECONDS:g} s: look for a disk that does not answer"
+        ) from None
 
 
 def _installation(options: argparse.Namespace) -> Installation:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from brokerapp.checks.results import Check, CheckResult, Finding
 
+T = TypeVar("T")
 #: Seconds that a measurement may take. The longest ones wait for servers, at most 5 s for each.
 LIMIT_SECONDS = 15.0
 
@@ -64,6 +66,23 @@ class _Measurement:
                 problem = _described(error)
         text = f"The check could not be carried out: {problem}."
         return _result(check, [Finding.failure(text, "Correct this, then check again.")], self._seconds)
+
+
+def read_within_limit(read: Callable[[], T]) -> T:
+    """Return what a function returns, whose files may be on a disk that does not answer.
+
+    Raises TimeoutError where it takes too long, and what the function raises.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(read())
+        except BaseException as error:  # raised below, in the thread that waits
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="check of the files", daemon=True).start()
+    return done.result(LIMIT_SECONDS)
 
 
 def _described(error: Exception) -> str:

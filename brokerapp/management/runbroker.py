@@ -18,9 +18,9 @@ from typing import Any, TextIO
 
 import uvloop
 
-from brokerapp.backup.data_folder import read_mark
+from brokerapp.backup.data_folder import check_decided
 from brokerapp.config import BrokerConfig, ImportOutcome, export_config, read_config
-from brokerapp.errors import BrokerError, ConfigurationRefused, Fenced, NodeIsolated, StoreUnavailable
+from brokerapp.errors import BrokerError, Fenced, NodeIsolated, StoreUnavailable
 from brokerapp.management.output import exit_status, write_line
 from brokerapp.monitoring.health_pages import STARTING
 from brokerapp.monitoring.health_server import HealthAddress, HealthServer
@@ -165,8 +165,7 @@ class NodeProcess:
         data = DataDirectory(options.data.resolve())
         os.umask(OWNER_UMASK)
         check_data_directory(data.path, NODE)
-        if (mark := read_mark(data.path)) is not None and mark.refusal:  # there may be no store yet that says so
-            raise ConfigurationRefused(mark.refusal)
+        check_decided(data.path)  # there may be no store yet that says so
         if not data.path.exists():  # a start that is refused leaves none; where there is one, its node may be ending
             await check_free(listen_addresses(config)[0])
         make_data_directory(data.path, NODE)

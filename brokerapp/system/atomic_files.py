@@ -6,8 +6,9 @@ import ctypes
 import os
 from pathlib import Path
 
-# Linux's rename with flags, which Python does not offer.
-_renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+# Linux's rename with flags, and its sync of one file system, which Python does not offer.
+_libc = ctypes.CDLL(None, use_errno=True)
+_renameat2, _syncfs = _libc.renameat2, _libc.syncfs
 _CURRENT_FOLDER, _EXCHANGE = -100, 2
 
 
@@ -16,6 +17,17 @@ def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file_system(path: Path) -> None:
+    """Sync all files of the file system of a folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if _syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
     finally:
         os.close(descriptor)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
+from brokerapp.backup.data_folder import check_decided
 from brokerapp.store.server.embedded import open_store
 from brokerapp.store.server.reading_copy import has_data, open_for_reading
 from brokerapp.system.data_directory import NODE, DataDirectory, check_data_directory
@@ -46,8 +47,10 @@ def _upgrade(options: Namespace, program: str) -> int:
 def stored(data: Path, url: str | None, store: Path, *, check: bool) -> Iterator[str | None]:
     """Yield the URL of the store of a data folder, None where it has none; `url` None: the embedded one in `store`.
 
-    For a check nothing is written; else others are kept from the folder. Raises UpgradeFailed, StoreUnavailable.
+    For a check nothing is written; else others are kept from the folder. Raises UpgradeFailed, StoreUnavailable, and
+    ConfigurationRefused for a restored folder of which is not said yet what it is.
     """
+    check_decided(data)
     if check:
         with open_for_reading(url, store) as opened:
             yield opened

@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from django.conf import settings
 from django.db import close_old_connections, transaction
 
+from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.errors import BrokerError
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import FINE, DestinationPoint, unpack_broker_points, unpack_destination_points
@@ -19,7 +21,14 @@ from brokerapp.store.history_rings import BROKER_RING
 from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
-from console.alerts.readings import COUNTED_LATELY, OF_DESTINATION, OF_OBJECTIVE, OF_PATTERN, MetricReadings
+from console.alerts.readings import (
+    COUNTED_LATELY,
+    OF_DESTINATION,
+    OF_INSTALLATION,
+    OF_OBJECTIVE,
+    OF_PATTERN,
+    MetricReadings,
+)
 from console.alerts.rules import (
     OBJECTIVE_PREFIX,
     AlertCondition,
@@ -46,10 +55,11 @@ MAX_LOOKED_UP = 2_000
 #: Points of the history in the minutes over which some metrics count.
 LATELY = LATELY_SECONDS // FINE.step + 1
 #: Metrics of the broker itself that nobody tells while no node runs: only that none does.
-NODE_METRICS = frozenset(metric for metric, each in DESCRIPTIONS.items() if each.of_broker) - {
-    AlertMetric.NODES,
-    AlertMetric.BACKUPS,
-}
+NODE_METRICS = (
+    frozenset(metric for metric, each in DESCRIPTIONS.items() if each.of_broker)
+    - {AlertMetric.NODES}
+    - OF_INSTALLATION.keys()
+)
 #: Seconds without a look after which what is counted over minutes is not known: more than another process takes to take
 #: over the watch, and a busy machine to make up for a step.
 MAX_GAP = 60
@@ -150,6 +160,16 @@ def _ask_backups(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _
     return {"failed_backups": BackupRun.failed_since_success()}
 
 
+def _ask_certificate(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
+    store = tls_stores(settings.SLUICE).key_store
+    if store is None:
+        return {}
+    from brokerapp.connections.key_stores import read_certificate  # takes ten megabytes
+
+    left = read_certificate(store).valid_until - datetime.fromtimestamp(now, UTC)
+    return {"certificate_days": max(0, left.days)}
+
+
 #: Which metrics need what is not in the picture, and who asks for it.
 _ASKED: tuple[
     tuple[frozenset[AlertMetric], Callable[[BrokerSnapshot, Collection[AlertCondition], float], dict[str, Any]]], ...
@@ -162,6 +182,7 @@ _ASKED: tuple[
     (frozenset(OF_PATTERN), _ask_traffic),
     (frozenset(OF_OBJECTIVE), _ask_objectives),
     (frozenset({AlertMetric.BACKUPS}), _ask_backups),
+    (frozenset({AlertMetric.CERTIFICATE}), _ask_certificate),
 )
 
 

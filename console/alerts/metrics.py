@@ -48,6 +48,7 @@ class AlertMetric(StrEnum):
     NODES = "nodes"
     PREPARED = "prepared"
     BACKUPS = "failed-backups"
+    CERTIFICATE = "certificate-days"
     BURN_FAST = "burn-fast"
     BURN_SLOW = "burn-slow"
     BUDGET = "error-budget"
@@ -255,6 +256,10 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Failed backups", "backups", "Backups that failed since the last successful one", WHOLE,
         noun="number of failed backups", has_history=False,
     ),
+    AlertMetric.CERTIFICATE: MetricDescription(
+        "Certificate valid for", "days", "Time until the installation's certificate expires; usual threshold: below 21",
+        WHOLE, noun="time until the certificate expires", has_history=False,
+    ),
     AlertMetric.BURN_FAST: MetricDescription(
         "Burn rate, 1 h and 5 min", "x",
         "How fast the error budget is spent, over the last hour and the last 5 minutes; usual threshold: 14.4",
@@ -272,7 +277,9 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
 }  # fmt: skip
 
 #: Units that are nouns, so that one of them has no s.
-COUNTED = ("messages", "sends", "connections", "consumers", "producers", "bridges", "brokers", "nodes", "backups")
+COUNTED = (
+    "messages", "sends", "connections", "consumers", "producers", "bridges", "brokers", "nodes", "backups", "days",
+)  # fmt: skip
 
 
 def grouped() -> list[tuple[str, list[tuple[AlertMetric, MetricDescription]]]]:

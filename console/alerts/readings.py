@@ -36,7 +36,8 @@ class MetricReadings:
     `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
     `traffic`: the last hour of destinations that have an expected range, by their names in native form.
     `objectives`: measurements of objectives by their names.
-    `failed_backups`: how many failed since the last successful one.
+    `failed_backups`: how many failed since the last successful one. `certificate_days`: until the certificate of the
+    installation expires; None: it has none.
     `unread`: metrics whose figures are unavailable now.
     """
 
@@ -52,6 +53,7 @@ class MetricReadings:
     traffic: Mapping[str, TrafficHour] = field(default_factory=dict)
     objectives: Mapping[str, Measurement] = field(default_factory=dict)
     failed_backups: int = 0
+    certificate_days: int | None = None
     unread: frozenset[AlertMetric] = frozenset()
 
 
@@ -166,13 +168,20 @@ OF_BROKER: dict[AlertMetric, Callable[[BrokerPoint], float | None]] = {
     AlertMetric.AWAY: lambda whole: whole.away,
     AlertMetric.NODES: lambda whole: whole.nodes,
     AlertMetric.PREPARED: lambda _whole: None,  # see _NOW_ONLY
-    AlertMetric.BACKUPS: lambda _whole: None,  # see of_broker
+    AlertMetric.BACKUPS: lambda _whole: None,  # see OF_INSTALLATION
+    AlertMetric.CERTIFICATE: lambda _whole: None,
 }
 
 #: Metrics that fire for each part of the broker by itself: what the parts are called, and their numbers.
 _OF_PARTS: dict[AlertMetric, Callable[[BrokerSnapshot], dict[str, float]]] = {
     AlertMetric.LINKS_DOWN: lambda picture: {f"connector {name}": n for name, n in links_down(picture.nodes).items()},
     AlertMetric.AWAY: lambda picture: {f"broker {name}": 1 for name in unreachable_brokers(picture)},
+}
+
+#: Of the installation, now only: known without a node, too. None: there is nothing of this kind.
+OF_INSTALLATION: dict[AlertMetric, Callable[[MetricReadings], int | None]] = {
+    AlertMetric.BACKUPS: lambda readings: readings.failed_backups,
+    AlertMetric.CERTIFICATE: lambda readings: readings.certificate_days,
 }
 
 #: Of the broker, now only: the history does not hold it.
@@ -186,8 +195,9 @@ def of_broker(metric: AlertMetric, readings: MetricReadings) -> dict[str, float]
     is not of nodes.
     """
     picture = readings.picture
-    if metric is AlertMetric.BACKUPS:
-        return {BROKER: float(readings.failed_backups)}
+    if metric in OF_INSTALLATION:
+        number = OF_INSTALLATION[metric](readings)
+        return {} if number is None else {BROKER: float(number)}
     if not picture.nodes:
         return {BROKER: 0.0} if metric is AlertMetric.NODES else {}
     if metric in _OF_PARTS:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -22,7 +20,7 @@ from brokerapp.errors import BackupRefused, BrokerError, RequestRefused
 from brokerapp.system.process_lock import make_private_directory
 from console.analyses.reports.schedule import MissedRunPolicy, ReportSchedule, plan
 from console.backups.installation import back_up
-from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id, restored_at
+from console.backups.records.models import BackupRun, BackupSchedule, backup_folder, data_folder_id
 from console.broker.restored_copy import is_copy
 from console.broker.task_queue import enqueue
 from console.topology.refusals import sentence_of
@@ -39,8 +37,6 @@ HEARTBEAT_SECONDS, SILENCE = 30.0, timedelta(minutes=10)
 #: Failed backups that the list keeps.
 KEPT_FAILURES = 20
 SUFFIX = ".backup"
-#: Temporary files and folders of backups that this module named: a dot, the name of the file, and more.
-_TEMPORARY = re.compile(rf"\..+-\d{{8}}T\d{{6}}Z{re.escape(SUFFIX)}\..+")
 
 
 def timing_of(schedule: BackupSchedule) -> ReportSchedule | None:
@@ -103,7 +99,6 @@ def make(run_id: int) -> str:
     try:
         folder = backup_folder()
         make_private_directory(folder)
-        remove_temporary_files(folder)
         passphrase = find_passphrase()
         if passphrase is not None:
             check_new(passphrase)
@@ -162,20 +157,6 @@ def _heartbeats(run_id: int) -> Iterator[None]:
         thread.join()
 
 
-def remove_temporary_files(folder: Path) -> int:
-    """Remove what backups left in the folder whose process was killed; return how many files and folders.
-
-    Only one backup runs at a time, so none of these is being written. Those of `manage.py backup` have other names.
-    """
-    found = [each for each in folder.iterdir() if _TEMPORARY.fullmatch(each.name) and not each.is_symlink()]
-    for each in found:
-        if each.is_dir():
-            shutil.rmtree(each)
-        else:
-            each.unlink(missing_ok=True)
-    return len(found)
-
-
 def fail_lost(now: datetime) -> int:
     """Fail backups that no worker took, or whose process is gone or silent; return how many.
 
@@ -183,18 +164,12 @@ def fail_lost(now: datetime) -> int:
     """
     lost = 0
     for run in BackupRun.objects.filter(state=State.RUNNING):
-        if _is_of_restored_database(run):
+        if run.is_of_original and run.data_folder != data_folder_id():  # it was running when that was backed up
             run.delete()
         elif reason := _reason_lost(run, now):
             _fail(run, reason)
             lost += 1
     return lost
-
-
-def _is_of_restored_database(run: BackupRun) -> bool:
-    """Return whether a backup was running when the backup was made from which this database was restored."""
-    restored = restored_at()
-    return restored is not None and run.created < restored and run.data_folder != data_folder_id()
 
 
 def _reason_lost(run: BackupRun, now: datetime) -> str:
@@ -220,8 +195,12 @@ def _is_running(pid: int) -> bool:
 
 
 def remove_old(keep: int) -> int:
-    """Remove the oldest successful backups beyond so many, and old failures; return how many."""
-    done = list(BackupRun.objects.filter(state=State.DONE)[keep:])
+    """Remove the oldest successful backups beyond so many, and old failures; return how many.
+
+    Backups of all hosts that share the database count. Those of another host are left to that one, which has the files.
+    """
+    old = BackupRun.objects.filter(state=State.DONE)[keep:]
+    done = [run for run in old if run.is_of_this_host or run.is_of_original]
     for run in done:
         remove(run)
     for run in BackupRun.objects.filter(state=State.FAILED)[KEPT_FAILURES:]:
@@ -230,9 +209,9 @@ def remove_old(keep: int) -> int:
 
 
 def remove(run: BackupRun) -> None:
-    """Remove a backup with its file; that of the installation which this one was restored from stays."""
+    """Remove a backup with its file; that of another host, or of the original of this installation, stays."""
     try:
-        if run.path and run.data_folder == data_folder_id():
+        if run.path and run.is_of_this_host:
             Path(run.path).unlink(missing_ok=True)
     except OSError as error:
         raise BackupRefused(f"{run.path} cannot be deleted: {error.strerror}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from brokerapp.backup.broker_backup import AddParts, BackupResult, BackupSource,
 from brokerapp.backup.broker_restore import RestoreParts
 from brokerapp.backup.command_line import ConsoleParts
 from brokerapp.backup.container import BackupReader, BackupWriter, Progress
-from brokerapp.backup.data_folder import HARMLESS
+from brokerapp.backup.data_folder import HARMLESS, TargetFolder
 from brokerapp.system.environment import Environment
-from console.backups.database import add_database, check_database, restore_database
+from console.backups.database import add_database, check_database, restored_database
 from console.backups.recorded_traffic import (
     add_recorded_traffic,
     archived_until,
@@ -66,12 +67,13 @@ def restored_parts(environment: Environment, name: str | None) -> ConsoleParts:
         check_recorded_traffic(reader, environment)
         original = reader.manifest.broker
 
-        def restore(work: Path) -> list[str]:
-            sentences = restore_recorded_traffic(reader, environment, work, original, broker_of(reader))
-            restore_database(reader, environment.database_url, environment.data, work)
+        @contextmanager
+        def restore(folder: TargetFolder) -> Iterator[list[str]]:
+            sentences = restore_recorded_traffic(reader, environment, folder.prepared, original, broker_of(reader))
             if broker_of(reader) != environment.broker_name:
                 sentences.append(f"set SLUICE_BROKER={broker_of(reader)}: the broker is called so")
-            return sentences
+            with restored_database(reader, environment.database_url, folder):
+                yield sentences
 
         return restore
 

@@ -11,7 +11,6 @@ import io
 import json
 import os
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from analytics.rollups.store import NAME as ROLLUPS
 from brokerapp.backup.container import BackupReader, BackupWriter, PartWriter
 from brokerapp.errors import BackupRefused
 from brokerapp.system.environment import Environment
-from console.backups.database import copy_sqlite
+from console.backups.database import sqlite_copy
 from console.ui.formatting.number_format import format_bytes
 
 #: Parts of a backup: the list of the archive's files, and the files.
@@ -192,10 +191,8 @@ def _add_rollups(archive: tarfile.TarFile, path: Path, environment: Environment,
     """Add the counts by destination and time, a database that the archiver writes to."""
     if not path.exists():
         return
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
-        copy = Path(folder) / ROLLUPS
-        copy_sqlite(path, copy)
-        archive.add(copy, arcname=_name(path, environment))
+    with sqlite_copy(path, target) as copy:
+        archive.addfile(archive.gettarinfo(arcname=_name(path, environment), fileobj=copy), copy)
 
 
 def _name(path: Path, environment: Environment) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from brokerapp.checks.command_line import argument_parser, report
+from brokerapp.checks.command_line import answered, argument_parser, report
 from brokerapp.checks.command_line import check as check_node
-from brokerapp.checks.installation import of_environment
+from brokerapp.checks.installation import Installation, of_environment
 from brokerapp.errors import BrokerError
 from brokerapp.management.output import write_error
 from brokerapp.system.data_directory import check_data_directory
@@ -26,10 +26,7 @@ def check(arguments: list[str], program: str) -> int:
     parser.epilog = f"{_OF_A_NODE} FILE --data FOLDER [--redis URL] [--replicas N] checks a node without a console."
     options = parser.parse_args(arguments)
     try:
-        environment = Environment.read()
-        here = of_environment(environment)
-        check_data_directory(here.data)
-        databases(environment.database_url)  # refuses what is none
+        here = answered(_installation)
     except BrokerError as error:
         write_error(error)
         return 1
@@ -44,3 +41,11 @@ def check(arguments: list[str], program: str) -> int:
             write_error(error)
             return 1
     return report(INSTALLATION_CHECKS, here, as_json=options.json)
+
+
+def _installation() -> Installation:
+    environment = Environment.read()
+    here = of_environment(environment)
+    check_data_directory(here.data)
+    databases(environment.database_url)  # refuses what is none
+    return here

@@ -180,10 +180,16 @@ def test_an_encrypted_backup_of_the_form_without_seal_is_read_and_it_says_so(tmp
     assert said[0].startswith("its manifest is not authenticated")
 
 
-def test_a_passphrase_file_for_a_backup_that_is_not_encrypted_is_refused(tmp_path, passphrase_file, capsys):
+def test_a_passphrase_for_a_backup_that_is_not_encrypted_is_refused(tmp_path, passphrase_file, capsys, monkeypatch):
     file = made_by_hand(tmp_path / "file", {"store-0.rdb": b"x"})
     assert restore(file, "--data", tmp_path / "data", "--passphrase-file", passphrase_file) == 1
     assert f"{file} is not encrypted: leave out --passphrase-file if it never was" in capsys.readouterr().err
+    for variable in ("SLUICE_BACKUP_PASSPHRASE", "SLUICE_BACKUP_PASSPHRASE_FILE"):
+        with monkeypatch.context() as patched:
+            patched.setenv(variable, str(passphrase_file))
+            assert restore(file, "--data", tmp_path / "data") == 1
+        assert f"{file} is not encrypted: leave out {variable} if it never was" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.slow

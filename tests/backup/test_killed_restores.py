@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brokerapp.backup import target_store
-from brokerapp.backup.data_folder import WORK_FOLDER
+from brokerapp.backup import data_folder, target_store
+from brokerapp.backup.data_folder import HARMLESS, WORK_FOLDER, RestoreOwner, check_restored, restoring
 from brokerapp.backup.staged_store import StagedStore
 from brokerapp.backup.target_store import TargetStore
+from brokerapp.errors import BackupRefused
 from brokerapp.store.client.keys import StoreKeys
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.store.server.embedded import EmbeddedStore
+from brokerapp.system import atomic_files
+from brokerapp.system.process_lock import lock_directory
 from tests.backup.restored_broker import BrokerInFolder, content_of, restore
 from tests.faults.servers import Server
 from tests.waiting import wait_until
@@ -143,7 +150,7 @@ def test_a_store_that_a_killed_restore_filled_is_free_when_its_lease_has_expired
 ):
     monkeypatch.setattr(target_store, "LEASE_SECONDS", 2)
     arguments = ["--redis", url_of(server), "--replace"]
-    assert killed_at(4, plain, "--data", tmp_path / "first", *arguments)
+    assert killed_at(5, plain, "--data", tmp_path / "first", *arguments)
     assert restore(plain, "--data", tmp_path / "second", *arguments) == 1
     assert "try again in 2 seconds" in capsys.readouterr().err
     wait_until(lambda: not server.ask("EXISTS", KEYS.restoring), "the lease expires")
@@ -172,3 +179,79 @@ def test_a_restore_whose_store_another_one_took_over_ends_and_removes_nothing(
         [KEYS.restoring.encode(), KEYS.restored.encode(), b"{others}:state"]
     )
     assert not (tmp_path / "data").exists()
+
+
+# -- the data folder alone
+
+OWNER = RestoreOwner("first", RestoredMark(RestoredRole.UNDECIDED, "orders", "mars", "2026-11-28T10:00:00.000+00:00"))
+PREPARED = ("store", "restored.json", "a", "b")
+
+
+def restored_into(data: Path, owner: RestoreOwner) -> RestoreOwner | None:
+    """Restore some files into a data folder; return the restore that was killed in it before."""
+    with restoring(data, owner, HARMLESS) as folder:
+        for name in PREPARED:
+            (folder.prepared / name).touch()
+        folder.move_up()
+        return folder.former
+
+
+def killed_at_call(step: int, data: Path, *functions: tuple[object, str]) -> bool:
+    """Restore files in a process that is killed before this call of these functions; return whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            calls = itertools.count(1)
+
+            def count() -> None:
+                if next(calls) == step:
+                    os.kill(os.getpid(), 9)
+
+            for owner, name in functions:
+                _count_calls(owner, name, count)
+            restored_into(data, replace(OWNER, id="killed"))
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("first", [*range(1, 8)])
+def test_a_restore_that_is_killed_while_it_removes_what_another_one_left_is_not_taken_for_complete(tmp_path, first):
+    for second in itertools.count(1):
+        data = tmp_path / f"data-{second}"
+        assert killed_at_call(first, data, (Path, "rename"))
+        if not killed_at_call(second, data, (data_folder, "_remove"), (Path, "rename")):
+            break
+        with suppress(BackupRefused):
+            check_restored(data)
+            assert sorted(each.name for each in data.iterdir()) == sorted(PREPARED), (first, second)
+            continue
+        restored_into(data, OWNER)
+        assert sorted(each.name for each in data.iterdir()) == sorted(PREPARED)
+    assert second > 4
+
+
+def test_what_was_prepared_is_on_disk_before_any_of_it_is_moved(tmp_path, monkeypatch):
+    synced: list[list[str]] = []
+    sync = atomic_files.sync_file_system
+
+    def sync_and_look(path):
+        sync(path)
+        synced.append(sorted(each.name for each in path.iterdir()))
+
+    monkeypatch.setattr(atomic_files, "sync_file_system", sync_and_look)
+    restored_into(tmp_path / "data", OWNER)
+    assert synced == [sorted(PREPARED)]
+
+
+def test_what_a_killed_restore_left_is_known_until_its_server_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_folder, "LEFTOVER_SECONDS", 0.1)
+    assert killed_at_call(4, tmp_path / "data", (Path, "rename"))
+    server = tmp_path / "data" / WORK_FOLDER / "prepared" / "server"
+    server.mkdir()
+    (server / "store.url").touch()
+    lock = lock_directory(server)
+    with pytest.raises(BackupRefused, match="a restore that was killed left a server"):
+        restored_into(tmp_path / "data", OWNER)
+    lock.release()
+    assert restored_into(tmp_path / "data", OWNER).id == "killed"

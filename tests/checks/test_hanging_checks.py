@@ -80,6 +80,24 @@ def test_a_process_ends_while_a_check_hangs(blocking):
     assert done.stdout == "failure\n"
 
 
+@pytest.mark.parametrize("module", ["console.checks.command_line", "brokerapp.checks.command_line"])
+def test_a_data_folder_that_does_not_answer_is_reported_before_anything_is_checked(blocking, module):
+    data = blocking.parent
+    (data / "store").mkdir()
+    os.mkfifo(data / "store" / "store.url")
+    script = (
+        "import importlib, sys; from brokerapp.checks import runner; runner.LIMIT_SECONDS = 0.5; "
+        f"sys.exit(importlib.import_module('{module}').check([], 'sluice check'))"
+    )
+    variables = {name: value for name, value in os.environ.items() if name not in ("REDIS_URL", "DATABASE_URL")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=PROJECT, env=variables | {"SLUICE_DATA": str(data)}, capture_output=True,
+        text=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert f"{data} did not answer within 0.5 s: look for a disk that does not answer" in done.stderr
+
+
 def test_a_frozen_store_does_not_answer_within_a_named_time(tmp_path):
     server = Server(tmp_path / "store")
     try:

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 import redis
 
+from brokerapp.backup.data_folder import write_mark
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.store.client.continuity import FORMATS
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.redis import RedisStore
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.store.server.append_only_file import newest_file
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.data_directory import DataDirectory
@@ -52,6 +54,19 @@ def test_a_store_of_an_early_version_needs_no_upgrade(data, capsys):
         f"Sluice {VERSION}, data folder {data}", "  store  format 1  used as it is", "Nothing to upgrade.",
     ]  # fmt: skip
     assert {each: each.read_bytes() for each in data.rglob("*") if each.is_file()} == found, "a check writes nothing"
+
+
+@pytest.mark.parametrize(
+    ("role", "sentence"), [("incomplete", "was not completely restored"), ("undecided", "--replace")]
+)
+def test_a_restored_folder_is_not_upgraded_before_it_is_said_what_it_is(data, capsys, role, sentence):
+    """Files of the upgrade would keep the restore that was killed from being run again."""
+    write_mark(data, RestoredMark(RestoredRole(role), "orders", "mars", "2026-11-28T10:00:00.000+00:00"))
+    found = {each: each.read_bytes() for each in data.rglob("*") if each.is_file()}
+    for option in ("--check", "--yes"):
+        assert upgrade(["--data", str(data), option], PROGRAM) == 1
+        assert sentence in capsys.readouterr().err
+    assert {each: each.read_bytes() for each in data.rglob("*") if each.is_file()} == found
 
 
 def test_a_check_after_a_crash_reads_the_store_without_cutting_its_incomplete_end(data, capsys):

@@ -28,7 +28,9 @@ from analytics.archive.upgrade import rewriting, steps
 from analytics.archive.upgrade.rewriting import ArchiveInUse, outdated_hours, rewrite_archive
 from analytics.archive.upgrade.steps import archive_states
 from analytics.tables.day_manifest import HourRecord, SourceFile, needs_computing
+from brokerapp.backup.data_folder import write_mark
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.environment import PROJECT, Environment
 from brokerapp.system.process_lock import lock_directory
 from brokerapp.upgrades.plan import PartState, UpgradeFailed
@@ -188,6 +190,15 @@ def test_a_backup_that_is_gone_and_one_that_was_not_wanted_before_are_made(data,
     again = InProcess(data, "--yes")
     assert again.run() == 0
     assert (len(again.backups), f"A new backup is made: {file} does not exist." in again.lines) == (1, True)
+
+
+def test_an_installation_whose_restore_was_killed_is_not_upgraded_and_can_be_restored(data):
+    write_mark(data, RestoredMark(RestoredRole.INCOMPLETE, "sluice", "mars", "2026-11-28T10:00:00.000+00:00"))
+    found = content_of(data)
+    refused = run(data, "--yes", "--no-backup")
+    assert "was not completely restored from the backup of 2026-11-28 10:00:00 UTC" in refused.stderr
+    assert refused.returncode == 1
+    assert content_of(data) == found
 
 
 def test_without_a_store_no_backup_can_be_made_and_nothing_is_written(data):

@@ -20,8 +20,7 @@ from console.analyses.exports.formats import FORMATS, export_response
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import catalogue, describe_parameters, get_run_or_404, previous_run
 from console.analyses.run_list import CHIPS, RunQuery
-from console.audit.search.queries import in_chunks
-from console.ui.downloads import FileDownload
+from console.ui.downloads import FileDownload, in_blocks
 from console.ui.preferences import timezones
 
 #: Rows of a table that are compared.
@@ -144,5 +143,5 @@ def download(request: HttpRequest, run_id: str, table: str, format: str) -> Http
             path.open("rb"), as_attachment=True, filename=name, content_type="application/vnd.apache.parquet"
         )
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    content = in_chunks(csv_export.csv_lines(path))
+    content = in_blocks(csv_export.csv_lines(path))
     return StreamingHttpResponse(content, content_type="text/csv; charset=utf-8", headers=headers)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from itertools import islice
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
 
 from brokerapp.model.destination import ANY_ELEMENT, ANY_REST, SEPARATOR, is_pattern
@@ -130,12 +128,6 @@ def iterate_rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
         for entry in batch:
             yield {name: getattr(entry, name) for name in COLUMNS} | {"time": entry.time.isoformat()}
         batch = list(entries.filter(id__lt=batch[-1].id)[:CHUNK])
-
-
-async def in_chunks(lines: Iterator[str]) -> AsyncIterator[str]:
-    """Yield lines asynchronously in chunks, so that an ASGI server does not collect them all."""
-    while chunk := await sync_to_async(lambda: "".join(islice(lines, CHUNK)))():
-        yield chunk
 
 
 def as_json_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:

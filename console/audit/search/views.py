@@ -11,7 +11,8 @@ from console.access.permissions import Permission, permission_required
 from console.audit import trail
 from console.audit.models import OUTCOME_LABELS
 from console.audit.search.change_descriptions import changes_of
-from console.audit.search.queries import FORMATS, AuditQuery, in_chunks
+from console.audit.search.queries import FORMATS, AuditQuery
+from console.ui.downloads import in_blocks
 from console.ui.preferences import timezones
 
 
@@ -49,5 +50,5 @@ def export(request: HttpRequest, format: str) -> StreamingHttpResponse:
     lines, media_type = FORMATS[format]
     name = f"audit-{timezone.now():%Y%m%dT%H%M%S}.{format}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    content = in_chunks(lines(query.entries()))
+    content = in_blocks(lines(query.entries()))
     return StreamingHttpResponse(content, content_type=f"{media_type}; charset=utf-8", headers=headers)

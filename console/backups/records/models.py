@@ -78,6 +78,20 @@ class BackupRun(models.Model):
         return bool(self.path) and self.file.is_file()
 
     @property
+    def is_of_original(self) -> bool:
+        """Return whether it was made before the backup was restored from which this installation comes."""
+        restored = restored_at()
+        return restored is not None and self.created < restored
+
+    @property
+    def is_of_this_host(self) -> bool:
+        """Return whether this installation made it on this host, so that its file may be deleted here.
+
+        The inode alone says too little: roots of file systems, which containers mount, all have the same one.
+        """
+        return self.data_folder == data_folder_id() and not self.is_of_original
+
+    @property
     def duration(self) -> timedelta | None:
         """Return how long it took; None while it is running."""
         return self.finished - self.created if self.finished else None

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from brokerapp.backup.data_folder import read_mark
+from brokerapp.backup.data_folder import check_decided
 from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
@@ -66,9 +66,10 @@ class Command(BaseCommand):
 
 def refuse_undecided(environment) -> None:
     """Raise CommandError for a data folder that was restored from a backup, until an operator says what it is."""
-    mark = read_mark(environment.data)
-    if mark is not None and mark.refusal:
-        raise CommandError(mark.refusal)
+    try:
+        check_decided(environment.data)
+    except BrokerError as refused:
+        raise CommandError(str(refused)) from refused
 
 
 def check_start(environment) -> None:

@@ -76,6 +76,21 @@ def looks(*depths: int, every: int = 30) -> None:
         evaluate(holding(depth, NOW + every * step), NOW + every * step)
 
 
+def test_a_certificate_that_expires_soon_fires_until_it_is_renewed_also_while_no_node_runs(db, settings, tmp_path):
+    rule(name="certificate", metric="certificate-days", threshold=21, below=True, hold=0)
+    now, without_nodes = time.time(), apply_tick(holding(1), NOW, [])
+    evaluate(without_nodes, now)
+    assert not AlertFiring.objects.exists(), "there is no certificate"
+    settings.SLUICE = replace(settings.SLUICE, tls_certificate=str(Authority(tmp_path).pem))
+    evaluate(without_nodes, now)
+    firing = AlertFiring.objects.get()
+    assert firing.sentence == "broker: time until the certificate expires is 1 day, below 21"
+    evaluate(without_nodes, now + 3 * 86_400)
+    assert AlertFiring.objects.get().worst == 0, "it has expired"
+    evaluate(without_nodes, now - 21 * 86_400)
+    assert AlertFiring.objects.get().state == AlertFiring.State.ENDED
+
+
 def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):
     rule(mail="ada@example.org")
     looks(11)

@@ -289,6 +289,8 @@ def test_a_rule_reads_as_a_sentence():
     assert str(AlertCondition(AlertMetric.CONSUMERS, 1, "q", below=True)) == "number of consumers of q below 1"
     said = sentence(AlertCondition(AlertMetric.BACKUPS, 0), "broker", 2)
     assert said == "broker: number of failed backups is 2, above 0"
+    said = sentence(AlertCondition(AlertMetric.CERTIFICATE, 21, below=True), "broker", 1)
+    assert said == "broker: time until the certificate expires is 1 day, below 21"
     said = sentence(AlertCondition(AlertMetric.OLDEST, 60), "queue://a", 240)
     assert said == "a: oldest message is 4 min, above 1 min"
 

@@ -17,8 +17,9 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from brokerapp.backup.container import BackupReader
+from brokerapp.backup.container import BackupReader, BackupWriter
 from brokerapp.backup.data_folder import write_mark
+from brokerapp.backup.manifest import BackupManifest
 from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.checkout import command
@@ -30,7 +31,7 @@ from console.backups import backup_runs, command_line
 from console.backups.records.models import BackupRun, BackupSchedule, data_folder_id
 from console.broker import restored_copy
 from console.broker.mirror import mirror
-from console.ui.downloads import FileDownload
+from console.ui.downloads import BLOCK_SIZE, FileDownload, in_blocks
 
 State = BackupRun.State
 PASSPHRASE = "correct horse battery"
@@ -128,6 +129,25 @@ def test_a_large_file_is_sent_as_it_is_read(tmp_path):
     assert read < 3 * FileDownload.block_size
 
 
+@pytest.mark.parametrize("length", [1, 1_000, BLOCK_SIZE])
+def test_a_text_is_sent_as_it_is_made_whatever_the_size_of_its_pieces(length):
+    made = 0
+
+    def pieces():
+        nonlocal made
+        while made < 3 * BLOCK_SIZE:
+            made += length
+            yield "a" * length
+
+    async def blocks() -> list[tuple[int, int]]:
+        sent = 0
+        return [(sent := sent + len(block), made) async for block in in_blocks(pieces())]
+
+    counts = asyncio.run(blocks())
+    assert len(counts) == 3
+    assert all(sent == made for sent, made in counts), "it was made before it was sent"
+
+
 def test_programs_list_and_start_backups_and_change_their_schedule(folder, admin):
     started = admin.post("/api/v1/backups", {"with_archive": True}, content_type="application/json")
     assert started.status_code == 202
@@ -186,12 +206,36 @@ def test_as_many_backups_are_kept_as_the_schedule_says(folder):
     assert BackupRun.objects.count() == 2
 
 
-def test_files_of_the_installation_that_a_copy_was_restored_from_are_not_deleted(folder):
+def test_files_of_the_installation_that_a_copy_was_restored_from_are_not_deleted(folder, settings):
     run = backed_up()
-    BackupRun.objects.update(data_folder=run.data_folder + 1)
+    (settings.SLUICE.data / "configuration.env").touch()
+    created = timezone.now() - timedelta(hours=1)
+    BackupRun.objects.update(data_folder=run.data_folder + 1, created=created)
     backup_runs.remove_old(0)
     assert run.file.exists()
     assert not BackupRun.objects.exists()
+
+
+def test_they_are_not_deleted_either_where_both_data_folders_have_the_same_inode(folder, admin, settings):
+    """As roots of file systems have, which containers mount."""
+    run = backed_up()
+    later = timezone.now().timestamp() + 60
+    (settings.SLUICE.data / "configuration.env").touch()
+    os.utime(settings.SLUICE.data / "configuration.env", (later, later))
+    assert "Its file stays, as another installation or host made it." in page(admin)
+    backup_runs.remove_old(0)
+    assert run.file.exists()
+    assert not BackupRun.objects.exists()
+
+
+def test_a_backup_of_another_host_is_left_to_that_host(folder):
+    own = backed_up()
+    BackupRun.objects.create(
+        state=State.DONE, host="mars", data_folder=own.data_folder + 1, path="/on/mars/orders.backup"
+    )
+    assert backup_runs.remove_old(0) == 1
+    assert not own.file.exists()
+    assert [each.host for each in BackupRun.objects.all()] == ["mars"], "its file would stay for ever"
 
 
 def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, settings, monkeypatch):
@@ -263,15 +307,13 @@ def test_the_database_lets_one_backup_run_at_a_time(folder):
     assert backup_runs.start("ada", with_archive=False).state == State.RUNNING, "the first one was lost"
 
 
-def test_what_a_killed_backup_left_is_removed_by_the_next_one(folder):
+def test_backups_of_two_installations_into_one_folder_leave_each_other_alone(folder):
     folder.mkdir()
-    left = ".orders-20261128T020000Z.backup.1f"
-    (folder / left).mkdir()
-    (folder / left / "part").touch()
-    for name in (f"{left}.tmp", "orders-20261128T020000Z.backup", ".mine.tmp"):
-        (folder / name).touch()
-    run = backed_up()
-    assert {each.name for each in folder.iterdir()} == {run.file.name, "orders-20261128T020000Z.backup", ".mine.tmp"}
+    with BackupWriter(folder / "billing-20261128T020000Z.backup", None) as other:
+        other.add("part", b"content")
+        run = backed_up()
+        other.finish(BackupManifest("billing", "mars", "2026-11-28T02:00:00.000+00:00", "1.0.0"))
+    assert {each.name for each in folder.iterdir()} == {run.file.name, other.path.name}
 
 
 def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, admin, settings):

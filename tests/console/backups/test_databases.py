@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -17,16 +19,18 @@ import pytest
 from analytics.archive import manifest
 from analytics.archive.broker_archive import ArchiveCommit, BrokerArchive
 from analytics.archive.stream_ids import position_of
-from brokerapp.backup.container import BackupReader, BackupWriter
-from brokerapp.backup.data_folder import check_data_folder
+from analytics.rollups.store import NAME as ROLLUPS
+from brokerapp.backup.container import BackupReader, BackupWriter, PartWriter
+from brokerapp.backup.data_folder import HARMLESS, RestoreOwner, check_data_folder, restoring, write_mark
 from brokerapp.backup.encryption import PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.errors import BackupRefused
+from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.environment import Environment
 from brokerapp.tracing.decoding import decode
 from brokerapp.tracing.recorder import TraceRecorder
-from console.backups import database
-from console.backups.database import POSTGRESQL, add_database, check_database, restore_database
+from console.backups import postgresql as postgresql_programs
+from console.backups.database import POSTGRESQL, SQLITE, add_database, check_database, restored_database
 from console.backups.recorded_traffic import (
     MISSING,
     add_recorded_traffic,
@@ -38,6 +42,18 @@ from tests.ports import free_port
 from tests.waiting import wait_until
 
 KEY = PassphraseKey("a passphrase", b"salt" * 4, {"n": 2, "r": 1, "p": 1})
+
+
+MARK_OF_RESTORED = RestoredMark(RestoredRole.UNDECIDED, "orders", "mars", "2026-11-28T10:00:00.000+00:00")
+
+
+def restore(reader: BackupReader, url: str, data: Path, end=lambda: None) -> None:
+    """Restore a database with a data folder; `end` is called when the database is restored."""
+    owner = RestoreOwner(secrets.token_hex(8), MARK_OF_RESTORED)
+    with restoring(data, owner, HARMLESS) as folder, restored_database(reader, url, folder):
+        end()
+        write_mark(folder.prepared, MARK_OF_RESTORED)
+        folder.move_up()
 
 
 @pytest.fixture
@@ -84,13 +100,43 @@ def test_a_sqlite_database_that_is_written_to_is_copied_as_of_one_moment(tmp_pat
     finally:
         ending.set()
         thread.join()
-    data, work = tmp_path / "data", tmp_path / "work"
-    work.mkdir()
-    restore_database(reader, f"sqlite:///{data}/console.sqlite3", data, work)
-    with closing(sqlite3.connect(work / "console.sqlite3")) as database:
+    data = tmp_path / "data"
+    restore(reader, f"sqlite:///{data}/console.sqlite3", data)
+    with closing(sqlite3.connect(data / "console.sqlite3")) as database:
         rows = database.execute("SELECT one, other FROM pair").fetchall()
     assert rows, "nothing was written meanwhile"
     assert [row for row in rows if row[0] != row[1]] == []
+
+
+def test_a_backup_that_is_killed_leaves_no_plain_copy_of_a_database(archive, tmp_path, backup_of, monkeypatch):
+    secret, found = b"the secret of a user", []
+    path, rollups = tmp_path / "console.sqlite3", archive.archive / "broker=orders" / ROLLUPS
+    for each in (path, rollups):
+        with closing(sqlite3.connect(each)) as database:
+            database.execute("CREATE TABLE one (secret)")
+            database.executemany("INSERT INTO one VALUES (?)", [(secret.decode(),)] * 1000)  # more than tarfile holds
+            database.commit()
+    write = PartWriter.write
+
+    def write_and_look(part, data):
+        """See what would be left if the process were killed while the content of a copy is written."""
+        if secret in data:
+            files = {each for each in tmp_path.rglob("*") if each.is_file()} - {path, rollups}
+            found.append([each for each in files if secret in each.read_bytes()])
+        return write(part, data)
+
+    def add(writer) -> None:
+        add_database(writer, f"sqlite:///{path}")
+        add_recorded_traffic(writer, archive, with_files=True)
+
+    monkeypatch.setattr(PartWriter, "write", write_and_look)
+    reader = backup_of(add)
+    assert len(found) > 2
+    assert not any(found)
+    restored = tmp_path / "restored"
+    reader.extract(SQLITE, restored)
+    with closing(sqlite3.connect(restored)) as database:
+        assert database.execute("SELECT count(*) FROM one").fetchone() == (1000,)
 
 
 def test_a_database_of_another_kind_is_refused(tmp_path, backup_of):
@@ -130,14 +176,15 @@ def test_a_dump_with_more_warnings_than_a_pipe_holds_is_complete(program, backup
 
 def test_programs_of_postgresql_that_hang_are_stopped(program, backup_of, monkeypatch, tmp_path):
     program("pg_dump", "printf content")
+    program("psql", "exit 0")
     reader = backup_of(lambda writer: add_database(writer, "postgres://sluice@127.0.0.1/sluice"))
-    monkeypatch.setattr(database, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(postgresql_programs, "SILENT_SECONDS", 0.3)
     for name in ("pg_dump", "pg_restore"):
         program(name, "echo $$ > $0.pid; exec sleep 60")
     with pytest.raises(BackupRefused, match="pg_dump was stopped: it did nothing for 0 seconds"):
         backup_of(lambda writer: add_database(writer, "postgres://sluice@127.0.0.1/sluice"))
     with pytest.raises(BackupRefused, match="pg_restore was stopped"):
-        restore_database(reader, "postgres://sluice@127.0.0.1/sluice", tmp_path, tmp_path)
+        restore(reader, "postgres://sluice@127.0.0.1/sluice", tmp_path / "data")
     for pid in (tmp_path / "bin").glob("*.pid"):
         assert not Path("/proc", pid.read_text().strip()).exists(), f"{pid.stem} runs still"
 
@@ -166,7 +213,7 @@ def postgresql():
         try:
             url = f"postgres://sluice:secret of the database@127.0.0.1:{port}".replace(" ", "%20")
             wait_until(lambda: _sql(f"{url}/postgres", "SELECT 1") == "1", "PostgreSQL answers")
-            for name in ("first", "second"):
+            for name in ("first", "second", "third", "fourth"):
                 _sql(f"{url}/postgres", f"CREATE DATABASE {name}")
             yield url
         finally:
@@ -185,15 +232,68 @@ def _sql(url: str, statement: str) -> str:
 def test_a_postgresql_database_is_restored_into_an_empty_one_only(postgresql, tmp_path, backup_of):
     _sql(f"{postgresql}/first", "CREATE TABLE one AS SELECT 42 AS answer")
     reader = backup_of(lambda writer: add_database(writer, f"{postgresql}/first"))
-    check_database(reader, f"{postgresql}/second")
-    restore_database(reader, f"{postgresql}/second", tmp_path, tmp_path)
-    assert _sql(f"{postgresql}/second", "SELECT answer FROM one") == "42"
-    _sql(f"{postgresql}/second", "UPDATE one SET answer = 43")
-    with pytest.raises(BackupRefused, match=r"pg_restore failed without changes: .*already exists"):
-        restore_database(reader, f"{postgresql}/second", tmp_path, tmp_path)
-    assert _sql(f"{postgresql}/second", "SELECT answer FROM one") == "43"
+    second = f"{postgresql}/second"
+    check_database(reader, second)
+    restore(reader, second, tmp_path / "data")
+    assert _sql(second, "SELECT answer FROM one") == "42"
+    assert _tables(second) == "one"
+    _sql(second, "UPDATE one SET answer = 43")
+    for refused in (lambda: check_database(reader, second), lambda: restore(reader, second, tmp_path / "other")):
+        with pytest.raises(BackupRefused, match="the database second is not empty, it holds one: name an empty one"):
+            refused()
+    assert _sql(second, "SELECT answer FROM one") == "43"
     with pytest.raises(BackupRefused, match=r"pg_dump failed: .*password authentication failed"):
         backup_of(lambda writer: add_database(writer, f"{postgresql}/first".replace("secret", "wrong")))
+
+
+@pytest.mark.slow
+def test_a_postgresql_database_is_empty_again_after_a_restore_that_failed(postgresql, tmp_path, backup_of):
+    third = f"{postgresql}/third"
+    _sql(third, "CREATE TABLE one (id serial PRIMARY KEY); CREATE TABLE other (one int REFERENCES one); "
+         "CREATE VIEW both_of_them AS SELECT * FROM one, other")  # fmt: skip
+    reader = backup_of(lambda writer: add_database(writer, third))
+    _sql(third, "DROP VIEW both_of_them; DROP TABLE one CASCADE; DROP TABLE other")
+
+    def fail() -> None:
+        assert _tables(third) == "both_of_them\none\nother\nsluice_restore"
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        restore(reader, third, tmp_path / "data", fail)
+    assert _tables(third) == ""
+    restore(reader, third, tmp_path / "data")
+    assert _tables(third) == "both_of_them\none\nother"
+
+
+@pytest.mark.slow
+def test_a_postgresql_database_that_a_killed_restore_filled_is_emptied_by_the_next_one_only(
+    postgresql, tmp_path, backup_of
+):
+    _sql(f"{postgresql}/first", "CREATE TABLE one AS SELECT 42 AS answer")
+    reader = backup_of(lambda writer: add_database(writer, f"{postgresql}/first"))
+    fourth = f"{postgresql}/fourth"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        restore(reader, fourth, tmp_path / "data", lambda: os.kill(os.getpid(), signal.SIGKILL))
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert _tables(fourth) == "one\nsluice_restore"
+    check_database(reader, fourth)
+    with pytest.raises(BackupRefused, match="another restore fills the database fourth, or was killed as it did"):
+        restore(reader, fourth, tmp_path / "other")
+    assert _tables(fourth) == "one\nsluice_restore"
+
+    copied = backup_of(lambda writer: add_database(writer, fourth))
+    restore(reader, fourth, tmp_path / "data")
+    assert _sql(fourth, "SELECT answer FROM one") == "42"
+    _sql(fourth, "DROP TABLE one")
+    restore(copied, fourth, tmp_path / "other")
+    assert _tables(fourth) == "one", "no backup has the table that marks a restore"
+
+
+def _tables(url: str) -> str:
+    return _sql(url, "SELECT relname FROM pg_stat_user_tables UNION SELECT viewname FROM pg_views WHERE schemaname = "
+                "'public' ORDER BY 1")  # fmt: skip
 
 
 # -- recorded traffic
