@@ -11,8 +11,10 @@ from analytics.model.wording import format_percent, join_names, pluralize, sente
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import WHOLE_DAYS, read_counts
+from analytics.tables.definitions import ROUTES
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.route_counts import route_counts
+from analytics.transforms.route_counts import routes_of
 from brokerapp.model.definitions import Definitions
 
 STEPS = 1
@@ -37,8 +39,10 @@ NEVER, NOT_SENT, ALL, CHAINED, NOT_DEFINED = (
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Measure the share of messages that each target of each definition accepts."""
-    events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("routes of messages", route_counts(events))
+    counts = read_counts(question, WHOLE_DAYS).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""), "original")
+    )
+    found = collect("routes of messages", routes_of(counts.messages(ROUTES, "original", "destination")))
     rows_read, found = total(found, "events"), without_dead_letters(found, question.routing)
     recorded = found.to_pylist()
     rows = _defined(question.routing, recorded) if question.routing else []
