@@ -23,7 +23,7 @@ def never_stored() -> Column:
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Return schemas.DEPTH_NOTES: the last note of each log in each slot, the first one, and times of notes of all logs.
+    """Return schemas.DEPTH_NOTES: the last note of each log in each slot, the first, and times of notes of all logs.
 
     Also the number of consumers after its last change in the slot.
     """

@@ -127,7 +127,7 @@ def _moments(notes_of_slots: pa.Table, column: str) -> set[tuple[str, int]]:
 
 
 def _starts(notes_of_slots: pa.Table) -> set[tuple[str, int]]:
-    """Return broker and second of its start in each slot, except where it ran before: it noted depths when it stopped."""
+    """Return broker and second of its start in each slot, unless it noted something in the slot before: then it ran."""
     slots: dict[tuple[str, datetime], list[tuple[datetime | None, datetime | None]]] = {}
     for each in notes_of_slots.to_pylist():
         slots.setdefault((each["broker"], each["slot"]), []).append((each["started"], each["first"]))
