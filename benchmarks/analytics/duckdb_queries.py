@@ -81,12 +81,19 @@ def latency_over_time(seconds: int) -> str:
 
 
 def ways() -> str:
-    """As transforms.ways."""
+    """As transforms.routes_of."""
     return f"""SELECT original, destination,
         {_messages("enqueue")} AS sent, {_size_of("enqueue")} AS bytes_sent,
         {_messages("forward")} AS copies, {_size_of("forward")} AS bytes_copied,
         {_messages("dispatch")} AS dispatched, {_messages("ack")} AS acked,
         {_last("enqueue", "forward")} AS last_arrived, {_last("dispatch", "ack")} AS last_read, count(*) AS events
+        FROM events WHERE {HAPPENED} GROUP BY original, destination"""
+
+
+def copies() -> str:
+    """As what the analysis of selector hit rates takes of transforms.routes_of."""
+    return f"""SELECT original, destination, {_messages("enqueue")} AS sent, {_messages("forward")} AS copies,
+        count(*) AS events
         FROM events WHERE {HAPPENED} GROUP BY original, destination"""
 
 
