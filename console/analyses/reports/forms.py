@@ -104,6 +104,7 @@ class TimingForm(forms.Form):
             return fields | {"rhythm": BY_CRON if scheduled.cron else NEVER}
         return fields | {"rhythm": rhythm.kind, "time": rhythm.time, "days": list(rhythm.days), "day": rhythm.day}
 
+
     def preview(self) -> dict[str, Any]:
         """Return the next runs of the schedule, or its error, for the page."""
         try:
