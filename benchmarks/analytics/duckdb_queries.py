@@ -90,13 +90,6 @@ def ways() -> str:
         FROM events WHERE {HAPPENED} GROUP BY original, destination"""
 
 
-def copies() -> str:
-    """As what the analysis of selector hit rates takes of transforms.routes_of."""
-    return f"""SELECT original, destination, {_messages("enqueue")} AS sent, {_messages("forward")} AS copies,
-        count(*) AS events
-        FROM events WHERE {HAPPENED} GROUP BY original, destination"""
-
-
 def clients(window: TimeWindow) -> str:
     """As transforms.clients."""
     at = f"(epoch_us(ts) // 1000 - {window.since_us // 1000})"  # epoch_ms would round

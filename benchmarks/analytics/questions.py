@@ -57,7 +57,7 @@ ASKED = (
     Asked("health", lambda window, _: [duckdb_queries.clients(window)]),
     Asked("dead-letters", lambda _, slot: [duckdb_queries.causes(slot)]),
     Asked("repeats", lambda *_: [duckdb_queries.repeats()]),
-    Asked("filters", lambda *_: [duckdb_queries.copies()]),
+    Asked("filters", lambda *_: [duckdb_queries.ways()]),
     Asked("orphans", lambda *_: [duckdb_queries.ways()]),
     Asked("whatif", whatif_rules.queries, points=120, trial=whatif_rules.TRIAL),
 )
