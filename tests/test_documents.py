@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ import pytest
 from analytics.jobs.common import tables
 from analytics.requests.catalogue import ANALYSES
 from analytics.rollups.counters import NUMBERS
+from analytics.rollups.queries import ConsumersSince
 from console.exporters.prometheus.exposition import METRICS
+from console.objectives.api import AttainmentOut
 
 PROJECT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -95,6 +98,8 @@ _MEASURES = PROJECT / "docs/data.md"
 _MEASURE = re.compile(r"`([a-z-]+\.\w+)`")
 #: Columns that say which slot a row is of.
 _KEYS = frozenset({"slot", "time"})
+#: Fields of a measured objective that say what it is about, or judge a measure.
+_ABOUT_OBJECTIVE = frozenset({"queues", "subscriptions", "is_met"})
 
 
 def documented_measures() -> list[str]:
@@ -122,11 +127,15 @@ def columns_of(module: str) -> set[str]:
 
 
 def measures_in_code() -> set[str]:
-    """Every measure of analyses, rollups and live counters."""
+    """Every measure of analyses, rollups, objectives and live counters."""
     modules = {kind: each.module for kind, each in ANALYSES.items()} | {"whatif": "analytics.whatif.report"}
     of_analyses = {f"{kind}.{name}" for kind, module in modules.items() for name in columns_of(module) - _KEYS}
-    rollups = (*NUMBERS, "latency", "depth", "most", "enqueued", "dequeued")
-    return of_analyses | {f"rollup.{name}" for name in rollups} | {f"live.{each.attribute}" for each in METRICS}
+    of_consumers = (each.name for each in fields(ConsumersSince))
+    rollups = {
+        f"rollup.{name}" for name in (*NUMBERS, "latency", "depth", "most", "enqueued", "dequeued", *of_consumers)
+    }
+    objectives = {f"objective.{name}" for name in AttainmentOut.model_fields.keys() - _ABOUT_OBJECTIVE}
+    return of_analyses | rollups | objectives | {f"live.{each.attribute}" for each in METRICS}
 
 
 def test_the_table_of_measures_has_each_measure_of_the_code_and_no_other():

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from analytics.jobs.common.tables import DESTINATION, MAX_BARS, Collect, empty_result, table_of, total
-from analytics.jobs.fan_out import sum_copies, without_dead_letters
+from analytics.jobs.fan_out import without_dead_letters
 from analytics.model.routing_coverage import edges_of, upstream_destinations
 from analytics.model.wording import format_percent, join_names, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
+from analytics.tables.counts import WHOLE_DAYS, read_counts
+from analytics.tables.definitions import ROUTES
 from analytics.transforms.event_filters import of_destination
-from analytics.transforms.route_counts import route_counts
+from analytics.transforms.route_counts import routes_of
 from brokerapp.model.definitions import Definitions
 
 STEPS = 1
@@ -37,13 +39,17 @@ NEVER, NOT_SENT, ALL, CHAINED, NOT_DEFINED = (
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Measure the share of messages that each target of each definition accepts."""
-    events = of_destination(question.events, question.parameters.get("destination", ""), "original")
-    found = collect("routes of messages", route_counts(events))
+    counts = read_counts(question, WHOLE_DAYS).where(
+        lambda each: of_destination(each, question.parameters.get("destination", ""), "original")
+    )
+    routes = routes_of(counts.messages(ROUTES, "original", "destination"))
+    # Sizes and times, which it does not need, are not read then.
+    found = collect("routes of messages", routes.select("original", "destination", "sent", "copies", "events"))
     rows_read, found = total(found, "events"), without_dead_letters(found, question.routing)
     recorded = found.to_pylist()
     rows = _defined(question.routing, recorded) if question.routing else []
     known = {(each["at"], each["destination"]) for each in rows}
-    rows += [each for each in _seen(found) if (each["at"], each["destination"]) not in known]
+    rows += [each for each in _seen(recorded) if (each["at"], each["destination"]) not in known]
     rows = [each for each in rows if _is_asked(question.parameters.get("destination", ""), each["at"], recorded)]
     rows.sort(key=lambda each: (each["says"] != NEVER, -(each["sent"] or 0), each["at"], each["destination"]))
     if not rows:
@@ -70,7 +76,7 @@ def run(question: RunQuestion, collect: Collect) -> JobResult:
 
 
 def _defined(routing: Definitions, recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    sent = {each["original"]: each["sent"] for each in recorded if each["original"] == each["destination"]}
+    sent = _sent(recorded)
     copies = {(each["original"], each["destination"]): each["copies"] for each in recorded}
     return [_row(leg, str(leg.at), str(leg.to), sent, copies, routing) for leg in edges_of(routing)]
 
@@ -90,20 +96,25 @@ def _row(leg: Any, at: str, to: str, sent: dict, copies: dict, routing: Definiti
     }  # fmt: skip
 
 
-def _seen(found: Any) -> list[dict[str, Any]]:
+def _seen(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return routes that no active composite has: of virtual topics, and of earlier definitions."""
-    copied = {each["original"]: each["sent"] for each in sum_copies(found)}
+    sent = _sent(recorded)
     return [
         {
             "at": each["original"], "destination": each["destination"], "selector": None,
-            "sent": copied[each["original"]], "taken": each["copies"],
-            "rate": min(1.0, each["copies"] / copied[each["original"]]),
+            "sent": sent[each["original"]], "taken": each["copies"],
+            "rate": min(1.0, each["copies"] / sent[each["original"]]),
             "says": "" if each["original"].startswith("topic://") else NOT_DEFINED,
         }
-        for each in found.to_pylist()
-        if each["copies"] and each["original"] in copied and each["destination"] != each["original"]
+        for each in recorded
+        if each["copies"] and sent.get(each["original"]) and each["destination"] != each["original"]
         and each["destination"].startswith("queue://")
     ]  # fmt: skip
+
+
+def _sent(recorded: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the messages sent to each original destination."""
+    return {each["original"]: each["sent"] for each in recorded if each["original"] == each["destination"]}
 
 
 def _is_asked(text: str, at: str, recorded: list[dict[str, Any]]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -44,6 +44,10 @@ MAX_COLUMNS = 100
 
 #: Spark would read `parquet.`/path`` as a table; no statement with such a name passes the check, either.
 _SQL_ON_FILES = "spark.sql.runSQLOnFiles"
+#: The class of SQLSTATE for values with which a statement cannot be computed: 1 / 0, a text that is no number.
+_DATA_EXCEPTION = "22"
+#: Spark's advice to change its settings, which no statement can.
+_SETTINGS_ADVICE = re.compile(r"\s*If necessary set .*$")
 #: Operators of analysed plans that queries over views consist of. Others, above all ScriptTransformation, never run.
 PLAN_OPERATORS = frozenset(
     {"Aggregate", "CTE", "CTERelationDef", "CTERelationRef", "Deduplicate", "Distinct", "Except", "Expand", "Filter",
@@ -80,6 +84,10 @@ def run(question: RunQuestion, collect: CollectWithin) -> JobResult:
     try:
         frame = _plain(_frame(session, statement, names))
         found = collect("rows of the result", frame, max_bytes=MAX_BYTES)
+    except PySparkException as error:
+        if (error.getSqlState() or "").startswith(_DATA_EXCEPTION):
+            raise AnalysisFailed(_in_words(error, names)) from None
+        raise
     finally:
         session.conf.set(_SQL_ON_FILES, before)
         for name in names.values():
@@ -123,10 +131,11 @@ def unknown_operators(plan: str) -> list[str]:
     return [each for each in found if each not in PLAN_OPERATORS]
 
 
-def _in_words(error: AnalysisException, names: Mapping[str, str]) -> str:
-    """Return Spark's refusal of a statement without the names and places that only its own text has."""
+def _in_words(error: PySparkException, names: Mapping[str, str]) -> str:
+    """Return Spark's error about a statement without codes, and names and places that only its own text has."""
     message = (error.getMessage() or str(error)).partition("SQLSTATE")[0].strip()
     message = re.sub(r"^\[[A-Z_.\d]+\]\s*", "", message).partition("\n")[0].partition(";")[0]
+    message = _SETTINGS_ADVICE.sub("", message)
     for view, name in names.items():
         message = message.replace(name, view)
     return message.rstrip(". ") + "."

@@ -13,7 +13,9 @@ from analytics.model.wording import join_names, pluralize, sentence, short_name
 from analytics.requests.question import RunQuestion
 from analytics.results import charts
 from analytics.results.storage import HeadlineFigure, JobResult, ResultColumn, ResultTable
-from analytics.transforms.route_counts import route_counts
+from analytics.tables.counts import WHOLE_DAYS, read_counts
+from analytics.tables.definitions import ROUTES
+from analytics.transforms.route_counts import routes_of
 
 STEPS = 1
 UNREAD, UNACKED = "no consumers", "never acknowledged"
@@ -31,7 +33,8 @@ _IDLE = (ResultColumn("definition", "Definition"), ResultColumn("destination", "
 
 def run(question: RunQuestion, collect: Collect) -> JobResult:
     """Find destinations and definitions without use."""
-    found = collect("routes of messages", route_counts(question.events))
+    counts = read_counts(question, WHOLE_DAYS)
+    found = collect("routes of messages", routes_of(counts.messages(ROUTES, "original", "destination")))
     rows_read = total(found, "events")
     if not rows_read:
         return empty_result()

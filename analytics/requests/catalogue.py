@@ -99,6 +99,7 @@ ANALYSES = _table(
         (HISTORY, MEASURE, HORIZON, DESTINATION),
         FLOW,
         stays_within=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "league",
@@ -201,6 +202,7 @@ ANALYSES = _table(
         (WINDOW, DESTINATION),
         NEED,
         reads_routing=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "orphans",
@@ -210,6 +212,7 @@ ANALYSES = _table(
         (DAYS,),
         NEED,
         reads_routing=True,
+        reads_tables=True,
     ),
     AnalysisDefinition(
         "whatif",

@@ -91,7 +91,7 @@ class RunExecution:
             seconds=time.monotonic() - started,
             began_us=self._recorded_since_us,
             completeness=self._completeness.to_json(),
-            levels=None if self._tables is None else self._tables.levels.to_json(),
+            levels=None if self._tables is None else self._tables.levels.to_json(window.up_to(fresh_until_us)),
         )
 
     def _run_on_archive(self, window: TimeWindow, fresh_until_us: int | None) -> JobResult:

@@ -68,10 +68,14 @@ class RecordedCounts:
         return reduce(DataFrame.unionByName, parts)
 
     def depth_notes(self, slot_seconds: int) -> DataFrame:
-        """Return schemas.DEPTH_NOTES, with the `part` of flows that begins with a note of a table; else null."""
+        """Return schemas.DEPTH_NOTES, with the `part` of flows that begins with a note of a table; else null.
+
+        Tables do not have `first`: it is null then.
+        """
         events, rows = self._frames(DEPTH_NOTES)
         parts = [] if events is None else [notes(events, slot_seconds).withColumn("part", F.lit(None).cast("long"))]
-        return reduce(DataFrame.unionByName, [*parts, *(() if rows is None else (rows,))])
+        parts += [] if rows is None else [rows.withColumn("first", F.lit(None).cast("timestamp"))]
+        return reduce(DataFrame.unionByName, parts)
 
     def depth_flows(self, slot_seconds: int, first: int, cuts: Sequence[Mapping[int, int]]) -> DataFrame:
         """Return schemas.DEPTH_FLOWS; the cuts are those of raw events."""

@@ -31,9 +31,13 @@ class LevelsRead:
     hours: set[int] = field(default_factory=set)
     raw: set[TimeWindow] = field(default_factory=set)
 
-    def to_json(self) -> dict[str, object]:
-        """Return plain values for the stored result: number of days, of hours, and seconds of raw events."""
-        seconds = sum(each.seconds for each in self.raw)
+    def to_json(self, window: TimeWindow) -> dict[str, object]:
+        """Return plain values for the stored result: number of days, of hours, and seconds of raw events.
+
+        An analysis that asks for no tables reads the events of its time range.
+        """
+        raw = self.raw if self.days or self.hours or self.raw else {window}
+        seconds = sum(each.seconds for each in raw)
         return {"daily": len(self.days), "hourly": len(self.hours), "raw_seconds": round(seconds, 3)}
 
 

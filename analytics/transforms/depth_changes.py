@@ -23,7 +23,7 @@ def never_stored() -> Column:
 
 
 def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
-    """Return schemas.DEPTH_NOTES: the last note of each log in each slot, and the times of notes of all logs.
+    """Return schemas.DEPTH_NOTES: the last note of each log in each slot, the first, and times of notes of all logs.
 
     Also the number of consumers after its last change in the slot.
     """
@@ -37,7 +37,8 @@ def notes(events: DataFrame, slot_seconds: int) -> DataFrame:
             F.max_by("size", depth).alias("depth"),
             F.max_by("size", changed).alias("consumers"),
             F.max(F.when(F.col("reason") == ALL, F.col("ts"))).alias("whole"),
-            F.max(F.when(F.col("reason") == START, F.col("ts"))).alias("started"),
+            F.min(F.when(F.col("reason") == START, F.col("ts"))).alias("started"),
+            F.min("ts").alias("first"),
         )
     )
 

@@ -6,16 +6,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.transforms.aggregates import last, messages, size_of
-from analytics.transforms.traffic import message_counts
-
-
-def route_counts(events: DataFrame) -> DataFrame:
-    """Return schemas.WAYS: a row for each pair of original destination and destination of an event."""
-    return routes_of(message_counts(events, "original", "destination"))
 
 
 def routes_of(counts: DataFrame) -> DataFrame:
-    """Return schemas.WAYS from counts of messages by original destination, destination and kind."""
+    """Return schemas.WAYS, a row for each pair of destinations, from counts of messages by both and by kind."""
     return counts.groupBy("original", "destination").agg(
         messages("enqueue").alias("sent"),
         size_of("enqueue").alias("bytes_sent"),

@@ -104,7 +104,7 @@ CLIENTS = _struct(
 )
 
 #: The last note of each log in each slot, and the last of how many clients consume there; when it was noted with all
-#: others for an hour began, or the broker did.
+#: others for an hour began, or the broker did (the first start in the slot); when anything was noted first.
 DEPTH_NOTES = _struct(
     broker=StringType(),
     destination=StringType(),
@@ -114,6 +114,7 @@ DEPTH_NOTES = _struct(
     consumers=LongType(),
     whole=TimestampType(),
     started=TimestampType(),
+    first=TimestampType(),
 )
 
 #: Of each log, slot (its number) and part of it: what came to wait, and what waits no more.

@@ -81,7 +81,7 @@ def latency_over_time(seconds: int) -> str:
 
 
 def ways() -> str:
-    """As transforms.ways."""
+    """As transforms.routes_of."""
     return f"""SELECT original, destination,
         {_messages("enqueue")} AS sent, {_size_of("enqueue")} AS bytes_sent,
         {_messages("forward")} AS copies, {_size_of("forward")} AS bytes_copied,

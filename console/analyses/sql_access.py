@@ -38,7 +38,7 @@ def access_of(user: AnyUser) -> DataAccess:
     return DataAccess(
         tuple(dict.fromkeys(each for each in seen if each is not None)),
         properties,
-        tuple(masks),
+        tuple(dict.fromkeys(masks)),  # once each, as in the access of a run
         any(masks_header(rule, CAUSE) for rule in rules),
         tuple(sorted(NEVER_MASKED)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -69,7 +70,7 @@ def rebuild(request: HttpRequest, since: datetime, until: datetime) -> int:
     return hours
 
 
-def levels_of(result: dict[str, Any]) -> str:
+def levels_of(result: Mapping[str, Any]) -> str:
     """Describe which levels of tables a result was read from; "" for results of earlier versions."""
     levels = result.get("levels")
     if levels is None:

@@ -91,9 +91,10 @@ def test_traffic_by_destination_and_time(events, duck):
 
 def test_ways(events, duck):
     from analytics.transforms import schemas
-    from analytics.transforms.route_counts import route_counts
+    from analytics.transforms.route_counts import routes_of
+    from analytics.transforms.traffic import message_counts
 
-    check(route_counts(events), schemas.WAYS, duckdb_queries.ways(), duck)
+    check(routes_of(message_counts(events, "original", "destination")), schemas.WAYS, duckdb_queries.ways(), duck)
 
 
 def test_clients(events, duck):

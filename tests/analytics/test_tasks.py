@@ -120,6 +120,7 @@ def test_sql_runs_on_the_server_with_its_access_and_nothing_else_runs(installati
     assert sum(row[2] for row in table["rows"]) == table["rows"][0][4] > 100
     assert chart["figure"]["data"][0]["y"] == [row[1] for row in table["rows"]]
     assert result["about"]["schema"] == 1
+    assert result["levels"] == {"daily": 0, "hourly": 0, "raw_seconds": generated_events.WINDOW.seconds}
     _, state, info = end("SELECT destination FROM parquet.`/etc/passwd`")
     assert (state, info["reason"]) == (
         "failed", "Line 1, column 25: parquet.`/etc/passwd` is not available: FROM takes views only.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,7 +57,7 @@ def read_recorded_depths(question: RunQuestion, slot: int, collect: Collect, des
     splitting = notes_of_slots.filter(pc.fill_null(pc.greater(notes_of_slots["part"], 0), False))
     found = _series_of_brokers(len(begins), cuts, noted, splitting, changed, first, slot)
     slots = {each[:2] for each in (*noted, *_numbered(notes_of_slots.filter(from_tables), first, slot), *changed)}
-    whole, started = (_moments(notes_of_slots, column) for column in ("whole", "started"))
+    whole, started = _moments(notes_of_slots, "whole"), _starts(notes_of_slots)
 
     def heard(broker: str) -> RecordingCoverage:
         return RecordingCoverage(
@@ -123,6 +124,19 @@ def _moments(notes_of_slots: pa.Table, column: str) -> set[tuple[str, int]]:
     """Return broker and second (since the epoch) of each note in this column that listed all depths."""
     found = zip(notes_of_slots["broker"].to_pylist(), notes_of_slots[column].to_pylist(), strict=True)
     return {(broker, int(at.timestamp())) for broker, at in found if at}
+
+
+def _starts(notes_of_slots: pa.Table) -> set[tuple[str, int]]:
+    """Return broker and second of its start in each slot, unless it noted something in the slot before: then it ran."""
+    slots: dict[tuple[str, datetime], list[tuple[datetime | None, datetime | None]]] = {}
+    for each in notes_of_slots.to_pylist():
+        slots.setdefault((each["broker"], each["slot"]), []).append((each["started"], each["first"]))
+    found = set()
+    for (broker, _), rows in slots.items():
+        started, first = (min((each[n] for each in rows if each[n]), default=None) for n in (0, 1))
+        if started and not (first and first < started):
+            found.add((broker, int(started.timestamp())))
+    return found
 
 
 def _mark_silences(

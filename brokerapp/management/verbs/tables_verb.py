@@ -27,30 +27,36 @@ def add_table_verbs(verbs: Subparsers) -> None:
     parser.add_argument("--wait", action="store_true", help="compute them here instead of in a worker")
 
 
-async def tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
+async def tables(admin: BrokerAdmin, args: Namespace) -> Answer:
     """Show the state of the tables of all brokers in the archive."""
     # Here, with what reads files: other verbs need not wait for it.
+    from analytics.model.wording import pluralize
     from analytics.tables.status import current_hours_status, status_json
 
     environment, storage = _storage(args)
     now_us = time.time_ns() // 1000
     found = status_json(storage, environment.archive, now_us, environment.hourly_table_days)
     lines = [
-        f"{each['broker']}: computed up to {_time(each['computed_until_us'])}, {each['hours']:,} hours, "
-        f"{each['days']:,} days, {each['events']:,} events, {each['bytes']:,} bytes; pending: "
-        f"{each['pending_hours']:,} hours with {each['pending_events']:,} events"
+        f"{each['broker']}: computed up to {_time(each['computed_until_us'])}, {pluralize(each['hours'], 'hour')}, "
+        f"{pluralize(each['days'], 'day')}, {pluralize(each['events'], 'event')}, "
+        f"{pluralize(each['bytes'], 'byte')}; pending: {pluralize(each['pending_hours'], 'hour')} with "
+        f"{pluralize(each['pending_events'], 'event')}"
         for each in found["brokers"]
     ]
     if build := found["last_build"]:
-        outcome = f"failed: {build['error']}" if build["error"] else f"{build['hours']:,} hours in {build['seconds']} s"
+        outcome = (
+            f"failed: {build['error']}"
+            if build["error"]
+            else f"{pluralize(build['hours'], 'hour')} in {build['seconds']} s"
+        )
         lines.append(f"last build: {_time(build['finished_us'])}, {outcome}")
-    named = replace(environment, broker_name=args.name, redis_url=args.redis)
+    named = replace(environment, broker_name=admin.broker, redis_url=admin.redis_url)
     current = current_hours_status(named, now_us)
     if current is not None:
         behind = "unknown" if current.behind_seconds is None else f"{current.behind_seconds:.0f} s"
         lines.append(
             f"current hours: counted up to {_time(current.counted_until_us)}, {behind} behind, "
-            f"{current.events:,} events in {current.hours:,} hours"
+            f"{pluralize(current.events, 'event')} in {pluralize(current.hours, 'hour')}"
         )
     state = {**found, "current": None if current is None else asdict(current)}
     return state, lines or ["no recorded traffic"]
@@ -58,6 +64,7 @@ async def tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
 
 async def rebuild_tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
     """Have the hours of a time range computed again: by a worker within ten minutes, or here."""
+    from analytics.model.wording import pluralize
     from analytics.requests.time_ranges import read_time_range
     from analytics.tables.status import request_rebuild
 
@@ -67,11 +74,13 @@ async def rebuild_tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
         raise RequestRefused("--since is empty: expected " + MOMENT)
     hours = request_rebuild(storage, environment.archive, window.since_us, window.until_us)
     if not args.wait:
-        return {"hours": hours}, [f"{hours:,} hours will be computed again within ten minutes"]
+        return {"hours": hours}, [f"{pluralize(hours, 'hour')} will be computed again within ten minutes"]
     from analytics.spark.table_update import update_tables  # loads pyspark
 
     done = update_tables(environment, float("inf"))
-    return {"hours": hours, "computed": done.hours}, [f"{done.hours:,} hours of {done.events:,} events computed"]
+    return {"hours": hours, "computed": done.hours}, [
+        f"{pluralize(done.hours, 'hour')} of {pluralize(done.events, 'event')} computed"
+    ]
 
 
 def _storage(args: Namespace) -> tuple[Environment, FolderStorage]:

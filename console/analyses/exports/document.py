@@ -20,6 +20,7 @@ from console.analyses.charts import describe_chart
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters
 from console.analyses.result_tables import ResultCell
+from console.analyses.tables import levels_of
 from console.ui.formatting import number_format, time_format
 from console.ui.formatting.absolute_urls import absolute_url
 
@@ -143,6 +144,8 @@ def _facts(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Recorded since", time_format.format_exact_time(began)
     yield "Rows read", number_format.format_integer(result["rows_read"])
     yield "Recorded up to", time_format.format_exact_time(_fresh(result)) or "unknown"
+    if levels := levels_of(result):
+        yield "Read from", levels
     if completeness := run_service.completeness_of(dict(result)):
         yield "Recorded events", completeness
     yield "Analysis", f"version {result.get('definition') or 1}"

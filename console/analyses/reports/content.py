@@ -14,6 +14,7 @@ from console.analyses import run_service
 from console.analyses.models import AnalysisRun
 from console.analyses.questions import describe_parameters, is_readable, scope_of
 from console.analyses.reports.models import Edition, Report
+from console.analyses.tables import levels_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class ReportSection:
     def missing(self) -> str:
         """Describe the recorded events that the result does not include; "" when it is complete."""
         return "" if self.result is None else run_service.missing_events_of(self.result)
+
+    @property
+    def levels(self) -> str:
+        """Describe from which levels of tables, or events, the result was read; "" if unknown."""
+        return "" if self.result is None else levels_of(self.result)
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:

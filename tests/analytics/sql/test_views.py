@@ -1,5 +1,6 @@
 """Test the views of SQL statements on Spark: against DuckDB on the same events, with limited rights, and the job."""
 
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -136,6 +137,19 @@ def test_conditions_cannot_tell_of_hidden_rows_by_their_errors(ask):
     access = DataAccess(destinations=(("Work.0",),))
     rows, _ = ask("SELECT count(*) AS n FROM events WHERE CAST(substring(destination, 14, 5) AS int) = 0", access)
     assert rows[0]["n"] > 0
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("1 / (size - size)", r"Division by zero\. Use `try_divide` to tolerate .* and return NULL instead\.$"),
+        ("CAST(destination AS int)", r"The value .\w+://.*. of the type .STRING. cannot be cast to .INT. because"),
+    ],
+)
+def test_values_with_which_a_statement_cannot_be_computed_are_named_without_codes_and_settings(ask, expression, said):
+    with pytest.raises(AnalysisFailed, match=said) as failed:
+        ask(f"SELECT {expression} AS x FROM messages")
+    assert not re.search("SQLSTATE|Exception|CAST_INVALID_INPUT|spark", str(failed.value))
 
 
 def test_masked_properties_are_masked_in_the_views(ask):

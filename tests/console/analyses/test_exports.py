@@ -62,7 +62,7 @@ def result() -> dict:
              "total_rows": ROWS, "file": "traffic.parquet"},
             {"title": "Nothing", "columns": COLUMNS[:2], "rows": [], "total_rows": 0, "file": "nothing.parquet"},
         ],
-        "seconds": 12.5, "definition": 3,
+        "seconds": 12.5, "definition": 3, "levels": {"daily": 0, "hourly": 23, "raw_seconds": 3600.0},
     }  # fmt: skip
 
 
@@ -125,6 +125,7 @@ def test_a_pdf_has_all_rows_and_figures_as_the_page_formats_them_in_the_readers_
     for said in (
         "Data after 1 Jul 2026, 10:50:00 CEST was not archived yet", "2 files of the archive could not be read",
         "figures are estimates", "1,786,000,000", "No data in this time range", "version 3", "Rows read",
+        "23 hourly tables, events for the rest",
     ):  # fmt: skip
         assert squeezed(said) in text, said
     heads = [page.count("Enqueue rate") or page.replace("\n", " ").count("Enqueue rate") for page in pages]

@@ -43,7 +43,10 @@ def find(settings, edition: Edition, destination: str = "orders") -> None:
             tables=(ResultTable("traffic", "Traffic", columns, rows),),
             headline=(HeadlineFigure("In all", 8_765_432, "bytes"),),
         )  # fmt: skip
-        storage.save_result(settings.SLUICE.results, str(run.id), findings, window=WINDOW, fresh_until_us=1, seconds=1)
+        storage.save_result(
+            settings.SLUICE.results, str(run.id), findings, window=WINDOW, fresh_until_us=1, seconds=1,
+            levels={"daily": 29, "hourly": 3, "raw_seconds": 60},
+        )  # fmt: skip
         tasks.run_changed(str(run.id), "done", {"sentence": findings.sentence})
     edition.refresh_from_db()
 
@@ -302,6 +305,7 @@ def test_the_page_shows_the_latest_on_top_with_its_figures_linked_and_the_older_
     assert "1 May 2026, 07:00 CEST" in text
     assert "'unsafe" not in page["Content-Security-Policy"]
     assert "was not archived yet" in text
+    assert "4,800 rows read from 29 daily tables, 3 hourly tables, events for the rest" in " ".join(text.split())
 
 
 def test_the_preview_is_the_mail_and_runs_nothing(workers, settings, admin):

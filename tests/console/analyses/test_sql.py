@@ -245,6 +245,16 @@ def test_results_are_read_only_by_those_who_see_as_much(browser_of, workers, set
     assert list(readable_runs(AnalysisRun.objects.all(), ada)) == [run]
 
 
+def test_rules_that_mask_the_same_in_two_scopes_do_not_hide_a_users_own_results(browser_of, workers):
+    client = browser_of("analyst", name="ada")
+    for scope in ("orders.>", "payments.>"):
+        MaskingRule.objects.create(place="header", pattern="card", action="remove", scope=scope)
+    response = client.post(reverse("run-sql"), {"statement": STATEMENT})
+    [request] = sent()
+    assert [pattern for pattern, *_ in request["access"]["masks"]] == ["card"]
+    assert client.get(response["Location"]).status_code == 200
+
+
 def test_a_run_shows_its_statement_and_leads_back_to_the_editor(browser_of, workers, settings):
     admin = browser_of("admin")
     run = done(settings, "admin", access("admin"))

@@ -172,5 +172,8 @@ def test_the_page_the_api_and_brokerctl_show_how_far_current_hours_are_counted(
     assert 0.1 < found["behind_seconds"] < 60
     monkeypatch.setenv("SLUICE_DATA", str(broker.data))
     monkeypatch.setenv("SLUICE_STREAM_TABLES", "1")
-    call_command("brokerctl", "--redis", broker.redis_url, "--name", broker.broker_name, "tables")
-    assert "5 events in 1 hours" in capsys.readouterr().out
+    for options in (["--redis", broker.redis_url, "--name", broker.broker_name], []):  # given, or of the environment
+        call_command("brokerctl", *options, "tables")
+        assert "5 events in 1 hour" in capsys.readouterr().out
+        monkeypatch.setenv("REDIS_URL", broker.redis_url)
+        monkeypatch.setenv("SLUICE_BROKER", broker.broker_name)

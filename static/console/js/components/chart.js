@@ -181,6 +181,8 @@ class Chart {
 
     this.svg.replaceChildren();
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const clip = element("clipPath", { id: `${this.host.dataset.source}-clip` }, this.svg);
+    element("rect", { x: MARGIN.left, y: 0, width: this.scale.right - MARGIN.left, height }, clip);
     if (depth) this.axis(depth, y, width, "messages", grouped.format);
     this.axis(rates, y, width, "msg/s", grouped.format);
     this.times(height);
@@ -189,6 +191,8 @@ class Chart {
       none.textContent = "No data in this time range";
     }
     this.band(rates, y);
+    // Lines lead to the last point, which counts a step that may end after the time range.
+    this.lines = element("g", { "clip-path": `url(#${clip.id})` }, this.svg);
     for (const run of this.runs()) this.stretch(run, depth, rates, y);
     this.hoursOutside(rates, y);
     for (const event of this.events) this.flag(event, height);
@@ -218,12 +222,12 @@ class Chart {
     if (depth) {
       const line = run.map((mark) => `${x(mark)},${y(depth, mark[1]).toFixed(1)}`).join(" ");
       const floor = depth.top + depth.height;
-      element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.svg);
-      element("polyline", { class: "line line-depth", points: line }, this.svg);
+      element("polygon", { class: "area", points: `${x(run[0])},${floor} ${line} ${x(run[run.length - 1])},${floor}` }, this.lines);
+      element("polyline", { class: "line line-depth", points: line }, this.lines);
     }
     for (const [index, name] of [[2, "in"], [3, "out"]]) {
       const points = run.map((mark) => `${x(mark)},${y(rates, mark[index]).toFixed(1)}`).join(" ");
-      element("polyline", { class: `line line-${name}`, points }, this.svg);
+      element("polyline", { class: `line line-${name}`, points }, this.lines);
     }
   }
 
