@@ -99,7 +99,7 @@ def since(moment: datetime) -> str:
 @register.filter
 def lasted(began: datetime, ended: datetime) -> str:
     """Return the duration between two times: {{ firing.fired|lasted:firing.ended }}"""
-    return number_format.format_duration(max(0, int((ended - began).total_seconds())))
+    return number_format.format_duration(max(0, (ended - began).total_seconds()))
 
 
 @register.filter
