@@ -30,6 +30,7 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "tests/analytics/archive/test_event_columns.py",
         "tests/analytics/sql/test_views.py",
         "tests/analytics/jobs/test_forecast.py",
+        "tests/analytics/jobs/test_recorded_depths.py",
         "tests/analytics/test_numbers_of_clients.py",
         "tests/analytics/tables/test_measures.py",
         "tests/analytics/transforms/test_lag.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,33 @@ def make_data_directory(folder: Path, setting: str = INSTALLATION) -> None:
         raise ConfigurationRefused(f"{setting}{folder}: cannot be created: {reason}") from error
 
 
+def _noted(note: Path) -> str:
+    """Return the text of a file of one line; "" if there is none. Raises ConfigurationRefused if it is unreadable."""
+    try:
+        return note.read_text().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise ConfigurationRefused(f"{note}: {(error.strerror or str(error)).lower()}{_owner_of(note)}") from error
+
+
+def _owner_of(path: Path) -> str:
+    """Return what to do about a path that belongs to another user, as the end of a sentence."""
+    seen = next(each for each in (path, *path.parents) if _can_be_seen(each))
+    owner, user = seen.stat().st_uid, os.geteuid()
+    if owner == user:
+        return ""
+    who = f"{seen} belongs to {_name_of(owner)}, and this is {_name_of(user)}"
+    return f": {who}: run this as its owner, or change the owner"
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:  # of a container, or deleted
+        return f"user {user}"
+
+
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
     """One folder, of one broker."""
@@ -84,16 +112,14 @@ class DataDirectory:
 
     def external_url(self) -> str:
         """Return the URL of a store elsewhere that the last node here used; "" where it used the embedded one."""
-        return self._external_url.read_text().strip() if self._external_url.exists() else ""
+        return _noted(self._external_url)
 
     def embedded_url(self) -> str:
         """Return where the embedded store listens, or will as far as is known before it has started.
 
         It says so itself, because a long path makes it go elsewhere; on a full disk it may have left an empty file.
         """
-        note = self.store / "store.url"
-        noted = note.read_text().strip() if note.exists() else ""
-        return noted or f"unix://{self.store}/valkey.sock"
+        return _noted(self.store / "store.url") or f"unix://{self.store}/valkey.sock"
 
     def locate_store(self) -> tuple[str, str]:
         """URL of the store and name of the broker; raises StoreUnavailable when no broker has come up here yet."""

@@ -14,6 +14,7 @@ from brokerapp.openwire.commands import (
     BrokerInfo,
     ConnectionError,
     ExceptionResponse,
+    FlushCommand,
     KeepAliveInfo,
     ProducerId,
     ProducerInfo,
@@ -191,6 +192,11 @@ def test_a_keep_alive_that_asks_for_an_answer_is_answered_by_another(node):
         client.write(KeepAliveInfo(command_id=5, response_required=True))
         assert not client.next(KeepAliveInfo).response_required
         assert client.next(Response, seconds=QUIET) is None
+
+
+def test_a_client_that_asks_for_a_flush_gets_an_answer(node):
+    with OpenWireClient(node.port) as client:
+        assert type(client.ask(FlushCommand())) is Response
 
 
 # -- refusals

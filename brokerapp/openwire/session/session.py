@@ -38,6 +38,7 @@ from brokerapp.openwire.commands import (
     ConsumerId,
     ConsumerInfo,
     DestinationInfo,
+    FlushCommand,
     MessageAck,
     MessageCommand,
     MessagePull,
@@ -324,6 +325,7 @@ HANDLERS: dict[type[BaseCommand], Callable[[OpenWireSession, Any], Commands]] = 
     ConnectionInfo: OpenWireSession._connect,
     ConnectionControl: OpenWireSession._control_connection,
     SessionInfo: OpenWireSession._ignore,  # producers and consumers name theirs
+    FlushCommand: OpenWireSession._ignore,  # nothing is held back; the client waits for the response
     ProducerInfo: OpenWireSession._add_producer,
     ConsumerInfo: OpenWireSession._add_consumer,
     RemoveInfo: OpenWireSession._remove,

@@ -137,7 +137,8 @@ public class Acknowledgements {
             }
         });
         all.await(60, java.util.concurrent.TimeUnit.SECONDS);
-        scene.note("seen", new ArrayList<>(seen));
+        // In which order: what the client had taken for its listener comes before the redelivery or after it.
+        scene.note("seen", seen.stream().sorted().toList());
     }
 
     public static void commit(Scene scene) throws Exception {
