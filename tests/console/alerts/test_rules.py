@@ -1,6 +1,7 @@
 """Test when alert rules fire, what follows, and the test on history. No I/O."""
 
 import pytest
+from django.urls import resolve, reverse
 
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.model.destination import Destination, DestinationKind
@@ -361,3 +362,8 @@ def test_what_is_said_to_be_kept_can_be_replayed_and_nothing_else(metric):
     points = {A: [consumed], B: [consumed._replace(consumers=0)]}
     past = looked(5, **dict.fromkeys(BrokerPoint._fields[1:], 9))
     assert bool(replay(AlertCondition(metric, 0.5), points, past, 60)) is DESCRIPTIONS[metric].has_history
+
+
+@pytest.mark.parametrize("metric", [each for each in AlertMetric if DESCRIPTIONS[each].page])
+def test_the_page_that_a_metric_names_exists(metric):
+    assert resolve(reverse(DESCRIPTIONS[metric].page)).url_name == DESCRIPTIONS[metric].page  # reverse raises, else
