@@ -146,9 +146,7 @@ def subjects_of(
     return [stats for stats in picture.stats.values() if is_about(stats.destination)]
 
 
-def sentence(
-    rule: AlertCondition, subject: str, value: float, hour: TrafficHour | None = None, cause: str = ""
-) -> str:
+def sentence(rule: AlertCondition, subject: str, value: float, hour: TrafficHour | None = None, cause: str = "") -> str:
     """Format the alert text: `orders: depth is 1,204 messages, above 1,000`.
 
     `hour`: what was observed and expected, for metrics that are compared with the weekly pattern. `cause`: why.
