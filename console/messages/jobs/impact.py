@@ -54,7 +54,7 @@ class ImpactTarget:
 class ImpactGroup:
     """Messages with the same destination and the same targets."""
 
-    target: Destination | None  #: None: the original destination is not recorded
+    target: Destination | None  #: None: the original destination is not recorded, or the user may not see it
     count: int = 0
     targets: list[ImpactTarget] = field(default_factory=list)
     topics: list[tuple[Destination, int]] = field(default_factory=list)  #: with the number of subscribers
@@ -156,7 +156,7 @@ def _impact_group(
     named = [(topic, count) for topic, count in topics if sees(topic)]
     unnamed = [count for topic, count in topics if not sees(topic)]
     return ImpactGroup(
-        to, 0, targets, named, len(unnamed), sum(unnamed), redaction.redact_sentence(route.get("error", ""), sees)
+        to if to and sees(to) else None, 0, targets, named, len(unnamed), sum(unnamed), redaction.redact_sentence(route.get("error", ""), sees)
     )  # fmt: skip
 
 

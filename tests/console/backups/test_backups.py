@@ -86,6 +86,7 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     shown = page(admin)
     assert "Backup completed" not in shown, "the end of a backup is news to who waited for it"
     assert f"{command('restore')} {run.file} --replace" in shown
+    assert f"{command('restore')} --help" in shown, "an installation from a wheel has no folder of documents"
     assert run.file.name in shown
     assert "Not encrypted" not in shown
     assert 'hx-trigger="every 2s"' not in shown
