@@ -73,7 +73,6 @@ class MetricDescription:
     #: Whether the history of destinations of the last day holds it; rules of other histories can be tested, too.
     has_history: bool = True
     is_of_pattern: bool = False  #: whether hours are compared with the expected range of the weekly pattern
-    page: str = ""  #: name of the page that shows it, where its subject has none of its own
 
     @property
     def phrase(self) -> str:
@@ -228,52 +227,52 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         "Disk", "%", "Used share of the file system of the embedded store", WHOLE, noun="used share of the store's disk"
     ),
     AlertMetric.CONNECTIONS: MetricDescription(
-        "Connections", "connections", "Open STOMP connections", WHOLE, noun="number of connections", page="connections",
+        "Connections", "connections", "Open STOMP connections", WHOLE, noun="number of connections"
     ),
     AlertMetric.HELD_BACK: MetricDescription(
         "Blocked connections", "connections", "Connections blocked by flow control", WHOLE,
-        noun="number of blocked connections", page="connections",
+        noun="number of blocked connections",
     ),
     AlertMetric.SLOW: MetricDescription(
         "Slow connections", "connections", "Connections that do not read data in time", WHOLE,
-        noun="number of slow connections", page="connections",
+        noun="number of slow connections",
     ),
     AlertMetric.LINKS_DOWN: MetricDescription(
         "Bridges down", "bridges", "Bridges of network connectors that are not connected", WHOLE,
-        noun="number of bridges down", fact="has a bridge that is not connected", page="topology",
+        noun="number of bridges down", fact="has a bridge that is not connected",
     ),
     AlertMetric.AWAY: MetricDescription(
         "Unreachable cluster brokers", "brokers", "Brokers of the cluster that do not respond", WHOLE,
-        noun="number of unreachable cluster brokers", fact="of the cluster is unreachable", page="topology",
+        noun="number of unreachable cluster brokers", fact="of the cluster is unreachable",
     ),
     AlertMetric.NODES: MetricDescription(
-        "Nodes", "nodes", "Running nodes of this broker", WHOLE, noun="number of nodes", page="topology",
+        "Nodes", "nodes", "Running nodes of this broker", WHOLE, noun="number of nodes"
     ),
     AlertMetric.PREPARED: MetricDescription(
         "Oldest prepared transaction", "s", "Age of the oldest distributed transaction that was prepared and not ended",
-        WHOLE, noun="age of the oldest prepared transaction", has_history=False, page="transactions",
+        WHOLE, noun="age of the oldest prepared transaction", has_history=False,
     ),
     AlertMetric.BACKUPS: MetricDescription(
         "Failed backups", "backups", "Backups that failed since the last successful one", WHOLE,
-        noun="number of failed backups", has_history=False, page="backups",
+        noun="number of failed backups", has_history=False,
     ),
     AlertMetric.CERTIFICATE: MetricDescription(
         "Certificate valid for", "days", "Time until the installation's certificate expires; usual threshold: below 21",
-        WHOLE, noun="time until the certificate expires", has_history=False, page="checks",
+        WHOLE, noun="time until the certificate expires", has_history=False,
     ),
     AlertMetric.BURN_FAST: MetricDescription(
         "Burn rate, 1 h and 5 min", "x",
         "How fast the error budget is spent, over the last hour and the last 5 minutes; usual threshold: 14.4",
-        OBJECTIVES, _BOTH, noun="burn rate over 1 h and 5 min", has_history=False, page="objectives",
+        OBJECTIVES, _BOTH, noun="burn rate over 1 h and 5 min", has_history=False,
     ),
     AlertMetric.BURN_SLOW: MetricDescription(
         "Burn rate, 6 h and 30 min", "x",
         "How fast the error budget is spent, over the last 6 hours and the last 30 minutes; usual threshold: 6",
-        OBJECTIVES, _BOTH, noun="burn rate over 6 h and 30 min", has_history=False, page="objectives",
+        OBJECTIVES, _BOTH, noun="burn rate over 6 h and 30 min", has_history=False,
     ),
     AlertMetric.BUDGET: MetricDescription(
         "Error budget left", "%", "Share of the error budget of the period that is left, 0 if it is spent", OBJECTIVES,
-        _BOTH, has_history=False, page="objectives",
+        _BOTH, has_history=False,
     ),
 }  # fmt: skip
 

@@ -23,8 +23,7 @@ from django.utils import timezone
 from brokerapp.errors import RequestRefused
 from console.alerts.delivery import retry_schedule, webhook
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
-from console.alerts.metrics import DESCRIPTIONS, AlertMetric
-from console.analyses.result_tables import destination_url
+from console.alerts.delivery.subject_pages import subject_page
 from console.broker.restored_copy import is_copy
 from console.ui.formatting import time_format
 from console.ui.formatting.absolute_urls import absolute_url
@@ -178,14 +177,6 @@ def _page(firing: AlertFiring) -> str:
     return absolute_url(
         reverse("firing", args=[firing.pk]) if firing.pk else reverse("edit-alert", args=[firing.rule_id])
     )
-
-
-def subject_page(firing: AlertFiring) -> tuple[str, str] | None:
-    """Return name and URL of the page of what an alert is about: its destination, or that of the rule's metric."""
-    if url := destination_url(firing.subject):
-        return firing.subject, url
-    page = DESCRIPTIONS[AlertMetric(firing.rule.metric)].page if firing.rule else ""
-    return (page.capitalize(), reverse(page)) if page else None
 
 
 #: What a mail begins with, by the event it tells of.

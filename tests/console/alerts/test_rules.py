@@ -9,6 +9,7 @@ from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.backtest import replay
+from console.alerts.delivery.subject_pages import PAGES
 from console.alerts.evaluation import was_monitored
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
 from console.alerts.readings import BROKER, MetricReadings
@@ -364,6 +365,8 @@ def test_what_is_said_to_be_kept_can_be_replayed_and_nothing_else(metric):
     assert bool(replay(AlertCondition(metric, 0.5), points, past, 60)) is DESCRIPTIONS[metric].has_history
 
 
-@pytest.mark.parametrize("metric", [each for each in AlertMetric if DESCRIPTIONS[each].page])
-def test_the_page_that_a_metric_names_exists(metric):
-    assert resolve(reverse(DESCRIPTIONS[metric].page)).url_name == DESCRIPTIONS[metric].page  # reverse raises, else
+@pytest.mark.parametrize(("metric", "page"), PAGES.items())
+def test_metrics_that_name_a_page_exist_and_are_of_no_destination(metric, page):
+    described = DESCRIPTIONS[AlertMetric(metric)]
+    assert described.of_broker or described.of_objectives
+    assert resolve(reverse(page)).url_name == page

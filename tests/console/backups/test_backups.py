@@ -108,13 +108,13 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     assert told == ["start backup", "start backup", "download backup", "delete backup"]
 
 
-def test_the_log_names_the_file_of_a_backup_and_who_requested_it(folder, caplog):
+@pytest.mark.parametrize(("asked_by", "said"), [("ada", "ada"), ("", "schedule")])
+def test_the_log_names_the_file_of_a_backup_and_who_requested_it(folder, caplog, asked_by, said):
     caplog.set_level("INFO", backup_runs.__name__)
-    for asked_by, said in (("ada", "ada"), ("", "schedule")):
-        run = backup_runs.start(asked_by, with_archive=False)
-        assert backup_runs.make(run.pk) == State.DONE
-        run.refresh_from_db()
-        assert caplog.messages[-1] == f"the backup {run.path} is complete: {run.bytes} bytes, requested by {said}"
+    run = backup_runs.start(asked_by, with_archive=False)
+    assert backup_runs.make(run.pk) == State.DONE
+    run.refresh_from_db()
+    assert caplog.messages[-1] == f"the backup {run.path} is complete: {run.bytes} bytes, requested by {said}"
 
 
 def test_a_user_chooses_whether_recorded_traffic_is_included(folder, admin):
