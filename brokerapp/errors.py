@@ -107,7 +107,7 @@ class AccessDenied(RequestRefused):
 
 
 class AuthenticationFailed(ProtocolError):
-    """User name or password is wrong; the connection ends."""
+    """User name or password is wrong, or the user may not connect; the connection ends."""
 
     code = "authentication-failed"
 

@@ -24,8 +24,8 @@ MAX_LOGGED_CHARACTERS = 300
 #: How the ids begin that client libraries make up for each connection; they say nothing of who connects.
 _GENERATED = "ID:"
 
-#: Return the principal of a login and passcode sent from an address; None when they are wrong. A connector without it
-#: lets everybody connect.
+#: Return the principal of a login and passcode sent from an address; None when they are wrong. Raises
+#: AuthenticationFailed with the reason for a user who may not connect. A connector without it lets everybody connect.
 Authenticate = Callable[[str | None, str | None, str], Awaitable[Principal | None]]
 #: The handlers that a client has of its own, for some commands.
 OwnHandlers = Mapping[type[ClientCommand], Callable[[Client, Any], None]]
@@ -86,6 +86,8 @@ class LoginHandler:
         try:
             address = client.remote_address.rpartition(":")[0]
             principal = await authenticate(connect.login, connect.passcode, address)
+        except AuthenticationFailed:
+            raise
         except Exception as error:
             logger.exception("the login of %s could not be checked", client.id)
             raise ProtocolError("the login cannot be checked now") from error

@@ -22,6 +22,7 @@ from console.alerts.delivery import alert_delivery
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
 from console.alerts.readings import (
+    CAUSES,
     COUNTED_LATELY,
     OF_DESTINATION,
     OF_INSTALLATION,
@@ -157,7 +158,9 @@ def _ask_objectives(_picture: BrokerSnapshot, _rules: Collection[AlertCondition]
 
 
 def _ask_backups(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _now: float) -> dict[str, Any]:
-    return {"failed_backups": BackupRun.failed_since_success()}
+    failures = BackupRun.failures_since_success()
+    last = failures.first()
+    return {"failed_backups": failures.count(), "backup_failure": f"Last failure: {last.reason}" if last else ""}
 
 
 def _ask_certificate(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
@@ -214,9 +217,10 @@ def _evaluate_rule(row: AlertRule, rule: AlertCondition, readings: MetricReading
             firings[subject] = AlertFiring(
                 rule=row, rule_name=row.name, subject=subject, since=now, worst=breaking[subject]
             )
+        cause = CAUSES[rule.metric](readings) if rule.metric in CAUSES else ""
         for subject in breaking.keys() & firings.keys():
             firings[subject].topics = _topics_of(subject, readings)
-            text = sentence(rule, subject, breaking[subject], readings.traffic.get(subject))
+            text = sentence(rule, subject, breaking[subject], readings.traffic.get(subject), cause)
             _update(row, rule, firings[subject], breaking[subject], text, now if subject in step.fire else None)
         for subject in step.end:
             _end(row, firings[subject], now)

@@ -36,7 +36,8 @@ class MetricReadings:
     `gone`: when the last consumer of a destination left, seconds since the epoch, by its name in native form.
     `traffic`: the last hour of destinations that have an expected range, by their names in native form.
     `objectives`: measurements of objectives by their names.
-    `failed_backups`: how many failed since the last successful one. `certificate_days`: until the certificate of the
+    `failed_backups`: how many failed since the last successful one. `backup_failure`: why the last of them failed.
+    `certificate_days`: until the certificate of the
     installation expires; None: it has none.
     `unread`: metrics whose figures are unavailable now.
     """
@@ -53,6 +54,7 @@ class MetricReadings:
     traffic: Mapping[str, TrafficHour] = field(default_factory=dict)
     objectives: Mapping[str, Measurement] = field(default_factory=dict)
     failed_backups: int = 0
+    backup_failure: str = ""
     certificate_days: int | None = None
     unread: frozenset[AlertMetric] = frozenset()
 
@@ -182,6 +184,11 @@ _OF_PARTS: dict[AlertMetric, Callable[[BrokerSnapshot], dict[str, float]]] = {
 OF_INSTALLATION: dict[AlertMetric, Callable[[MetricReadings], int | None]] = {
     AlertMetric.BACKUPS: lambda readings: readings.failed_backups,
     AlertMetric.CERTIFICATE: lambda readings: readings.certificate_days,
+}
+
+#: Why a value of the installation is what it is, as a sentence, where that is known.
+CAUSES: dict[AlertMetric, Callable[[MetricReadings], str]] = {
+    AlertMetric.BACKUPS: lambda readings: readings.backup_failure,
 }
 
 #: Of the broker, now only: the history does not hold it.

@@ -146,10 +146,10 @@ def subjects_of(
     return [stats for stats in picture.stats.values() if is_about(stats.destination)]
 
 
-def sentence(rule: AlertCondition, subject: str, value: float, hour: TrafficHour | None = None) -> str:
+def sentence(rule: AlertCondition, subject: str, value: float, hour: TrafficHour | None = None, cause: str = "") -> str:
     """Format the alert text: `orders: depth is 1,204 messages, above 1,000`.
 
-    `hour`: what was observed and expected, for metrics that are compared with the weekly pattern.
+    `hour`: what was observed and expected, for metrics that are compared with the weekly pattern. `cause`: why.
     """
     if rule.description.is_of_pattern and hour is not None:
         return f"{short_name(subject)}: {hour}"
@@ -158,7 +158,8 @@ def sentence(rule: AlertCondition, subject: str, value: float, hour: TrafficHour
     sense, limit = "below" if rule.below else "above", amount(rule.metric, rule.threshold)
     if rule.description.unit in COUNTED:
         limit = limit.partition(" ")[0]
-    return f"{short_name(subject)}: {rule.description.phrase} is {figure(rule.metric, value)}, {sense} {limit}"
+    text = f"{short_name(subject)}: {rule.description.phrase} is {figure(rule.metric, value)}, {sense} {limit}"
+    return f"{text}. {cause}" if cause else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,9 @@ def _destination(name: str, window: Mapping[str, int]) -> str:
 
 
 def destination_url(name: str) -> str:
-    """Return the live page of a destination in native form; "" where there is none."""
+    """Return the live page of a destination in native form; "" where there is none, and for other names."""
+    if "://" not in name:
+        return ""
     try:
         found = Destination.parse(name)
     except InvalidDestination:

@@ -116,6 +116,7 @@ def make(run_id: int) -> str:
     run.bytes, run.pause_ms, run.is_encrypted = result.bytes, result.pause_ms, passphrase is not None
     run.left_out = list(result.manifest.left_out)
     run.save()
+    logger.info("the backup %s is complete: %s bytes, requested by %s", run.path, run.bytes, run.asked_by or "schedule")
     remove_old(BackupSchedule.load().keep)
     return State.DONE
 

@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import close_old_connections
 
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.errors import BrokerError
+from brokerapp.errors import AuthenticationFailed, BrokerError
 from console.access.permission_version import local_changes
 from console.access.permissions import grants_of
 from console.accounts.rate_limit import RateLimit
@@ -73,7 +73,7 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
 async def _start_node() -> Any:
     from brokerapp.runtime import bootstrap  # a console without a node needs none of it
 
-    node = await bootstrap.start_node(settings.SLUICE, Authenticator())
+    node = await bootstrap.start_node(settings.SLUICE, Authenticator(roles=bootstrap.PRODUCING_AND_CONSUMING))
     logger.info("the broker node listens on %s", ", ".join(node.addresses))
     return node
 
@@ -85,6 +85,8 @@ class Authenticator:
     storm of reconnecting clients costs one hash a user, but no longer than until rights are changed in this process.
     Whoever tries passwords for a name from one address gets GUESSES answers at once and then one in SLOWLY seconds;
     others of that name, and from there with a password that is remembered, do not notice.
+
+    `roles`: of these a user needs one, as the broker lets all others do nothing; empty: none is needed.
     """
 
     #: Seconds an answer is remembered: a yes, and a no.
@@ -92,15 +94,21 @@ class Authenticator:
     MAX_ANSWERS = 10_000
     MAX_GUESSES, SLOWLY = 20, 10.0
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, roles: frozenset[str] = frozenset()) -> None:
+        self._clock, self._roles = clock, roles
         self._key = os.urandom(32)
         self._answers: dict[bytes, tuple[float, Principal | None]] = {}
         self._changes = local_changes()
         self._guesses = RateLimit(1 / self.SLOWLY, self.MAX_GUESSES, clock)
 
     async def __call__(self, login: str | None, passcode: str | None, address: str = "") -> Principal | None:
-        """Return the principal, or None for a wrong login."""
+        """Return the principal, or None for a wrong login. Raises AuthenticationFailed for a user without a role."""
+        principal = await self._authenticate(login, passcode, address)
+        if principal is not None and self._roles and self._roles.isdisjoint(principal.groups):
+            raise AuthenticationFailed(f"user {login!r} needs the role client to connect")
+        return principal
+
+    async def _authenticate(self, login: str | None, passcode: str | None, address: str) -> Principal | None:
         if login is None or passcode is None:
             return None
         if self._changes != local_changes():  # somebody's password, account or role is another one

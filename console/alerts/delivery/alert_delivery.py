@@ -23,7 +23,7 @@ from django.utils import timezone
 from brokerapp.errors import RequestRefused
 from console.alerts.delivery import retry_schedule, webhook
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
-from console.analyses.result_tables import destination_url
+from console.alerts.delivery.subject_pages import subject_page
 from console.broker.restored_copy import is_copy
 from console.ui.formatting import time_format
 from console.ui.formatting.absolute_urls import absolute_url
@@ -198,8 +198,9 @@ def _mail(delivery: AlertDelivery) -> None:
         because = f" ({delivery.reason})" if delivery.reason else ""
         lines.append(f"Resolved {time_format.format_exact_time(firing.ended, timezones.UTC)}{because}.")
     lines += ["", f"{'Alert' if firing.pk else 'Rule'}: {_page(firing)}"]
-    if firing.pk and (page := destination_url(firing.subject)):
-        lines.append(f"{firing.subject}: {absolute_url(page)}")
+    if firing.pk and (page := subject_page(firing)):
+        label, url = page
+        lines.append(f"{label}: {absolute_url(url)}")
     headers = {MARK_HEADER: _one_line(firing.rule_name), "Auto-Submitted": "auto-generated"}
     EmailMessage(subject[:200], "\n".join(lines), to=[delivery.target], headers=headers).send()
 

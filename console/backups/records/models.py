@@ -97,11 +97,11 @@ class BackupRun(models.Model):
         return self.finished - self.created if self.finished else None
 
     @classmethod
-    def failed_since_success(cls) -> int:
-        """Return how many failed since the last successful one."""
+    def failures_since_success(cls) -> models.QuerySet[BackupRun]:
+        """Return the backups that failed since the last successful one, the latest first."""
         success = cls.objects.filter(state=cls.State.DONE).first()
         failed = cls.objects.filter(state=cls.State.FAILED)
-        return failed.filter(created__gt=success.created).count() if success else failed.count()
+        return failed.filter(created__gt=success.created) if success else failed
 
 
 def data_folder_id() -> int:

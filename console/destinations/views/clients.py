@@ -16,7 +16,12 @@ from console.access.permissions import Permission, permission_required, require,
 from console.audit import trail
 from console.broker.gateway import gateway
 from console.broker.mirror import mirror
-from console.destinations.clients.clients import CONNECTION_TABLE, current_connections, visible_connections
+from console.destinations.clients.clients import (
+    CONNECTION_TABLE,
+    ConnectionView,
+    current_connections,
+    visible_connections,
+)
 from console.destinations.clients.close_connection import close, get_connection, require_close
 from console.destinations.clients.topic_subscriptions import (
     SUBSCRIPTION_STATES,
@@ -35,13 +40,16 @@ from console.ui.saved_views import views_menu
 def connections(request: HttpRequest) -> HttpResponse:
     """Show a page of the list of connections."""
     picture, trouble = mirror().current(), ""
+    existing: list[ConnectionView] = []
     try:
-        peers = visible_connections(current_connections(), visible(request.user))
+        existing = current_connections()
     except BrokerError as error:
-        peers, trouble = [], str(error)
+        trouble = str(error)
+    peers = visible_connections(existing, visible(request.user))
     page = CONNECTION_TABLE.page(peers, request.GET, favourites_of(request.user))
     context = {
         "page": page,
+        "hidden": len(existing) - len(peers),
         "menu": views_menu(request.user, "connections", request.GET),
         "nodes": picture.nodes,
         "trouble": trouble,
@@ -80,10 +88,12 @@ def close_connection(request: HttpRequest, connection_id: str) -> HttpResponse:
 def subscriptions(request: HttpRequest) -> HttpResponse:
     """Show a page of the list of topic subscriptions, durable and non-durable."""
     sees = visible(request.user)
-    seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _subscriptions(request)]
+    existing = current_subscriptions(mirror().current().subscriptions)
+    seen = [replace(each, topics=tuple(filter(sees, each.topics))) for each in _visible(existing, request)]
     page = SUBSCRIPTION_TABLE.page(seen, request.GET, favourites_of(request.user))
     context = {
         "page": page,
+        "hidden": len(existing) - len(seen),
         "menu": views_menu(request.user, "subscribers", request.GET),
         "states": SUBSCRIPTION_STATES,
         "part": "destinations/subscriber_rows.html",
@@ -91,9 +101,8 @@ def subscriptions(request: HttpRequest) -> HttpResponse:
     return render_list(request, "destinations/subscribers.html", context)
 
 
-def _subscriptions(request: HttpRequest) -> list[TopicSubscription]:
+def _visible(found: list[TopicSubscription], request: HttpRequest) -> list[TopicSubscription]:
     sees = visible(request.user)
-    found = current_subscriptions(mirror().current().subscriptions)
     return [each for each in found if any(map(sees, each.topics))]
 
 
@@ -102,7 +111,8 @@ def _subscriptions(request: HttpRequest) -> list[TopicSubscription]:
 def delete_subscription(request: HttpRequest, log: str) -> HttpResponse:
     """Delete a durable subscription and its backlog after its name was typed."""
     kept = Destination(DestinationKind.SUBSCRIPTION, log)
-    subscriber = next((each for each in _subscriptions(request) if each.log == str(kept)), None)
+    found = _visible(current_subscriptions(mirror().current().subscriptions), request)
+    subscriber = next((each for each in found if each.log == str(kept)), None)
     if subscriber is None:
         raise Http404(f"Subscription {log} not found. It may have been deleted.")
     for topic in subscriber.topics:

@@ -65,6 +65,7 @@ def _list(request: HttpRequest, kind: DestinationKind) -> HttpResponse:
     context = {
         "kind": kind,
         "page": page,
+        "hidden": len(picture.of_kind(kind)) - len(rows),
         "channel": f"list:{kind}s",
         "lines": _sparklines(picture, page.rows),
         "gone": consumer_gone_since([row.stats for row in page.rows]),

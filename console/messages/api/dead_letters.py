@@ -63,7 +63,7 @@ class ImpactTargetOut(Schema):
 class ImpactGroupOut(Schema):
     """Messages that would reach the same targets."""
 
-    target: Text | None
+    target: Text | None = Field(description="Destination of the messages; null: not recorded, or no permission")
     count: int
     sentence: str
     is_safe: bool

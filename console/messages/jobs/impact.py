@@ -54,7 +54,7 @@ class ImpactTarget:
 class ImpactGroup:
     """Messages with the same destination and the same targets."""
 
-    target: Destination | None  #: None: the original destination is not recorded
+    target: Destination | None  #: None: the original destination is not recorded, or the user may not see it
     count: int = 0
     targets: list[ImpactTarget] = field(default_factory=list)
     topics: list[tuple[Destination, int]] = field(default_factory=list)  #: with the number of subscribers
@@ -155,9 +155,8 @@ def _impact_group(
     topics = [(Destination.parse(name), count) for name, count in route["topics"]]
     named = [(topic, count) for topic, count in topics if sees(topic)]
     unnamed = [count for topic, count in topics if not sees(topic)]
-    return ImpactGroup(
-        to, 0, targets, named, len(unnamed), sum(unnamed), redaction.redact_sentence(route.get("error", ""), sees)
-    )  # fmt: skip
+    error = redaction.redact_sentence(route.get("error", ""), sees)
+    return ImpactGroup(to if to and sees(to) else None, 0, targets, named, len(unnamed), sum(unnamed), error)
 
 
 def _notes(messages: Iterable[Mapping[str, str]]) -> Iterable[str]:

@@ -53,14 +53,16 @@ def routing(request: HttpRequest) -> HttpResponse:
     picture, sees = visible_snapshot(mirror().current(), visible(request.user)), pattern_filter(request.user)
     current = gateway().definitions()
     draft = _draft(query.draft, sees)
-    definitions = visible_definitions(apply_changes(current, draft.read_changes()) if draft else current, sees)
+    existing = apply_changes(current, draft.read_changes()) if draft else current
+    definitions = visible_definitions(existing, sees)
     current = visible_definitions(current, sees)
     changed = {id_of(each.after) for each in diff_definitions(current, definitions) if each.after is not None}
     context: dict[str, Any] = {
         "query": query, "definitions": definitions, "current": current, "draft": draft,
         "undo": undoable_change(latest_version(sees)),
         "table_url": query.url(view="table"), "graph_url": query.url(view="picture"),
-        "has_any": bool(definitions.virtual_destinations), "fresh": query.fresh,
+        "has_any": bool(definitions.virtual_destinations),
+        "hidden": len(existing.virtual_destinations) - len(definitions.virtual_destinations), "fresh": query.fresh,
         "rollout": Rollout.of(current.version, gateway().nodes()),
         "narrow_url": "" if query.shape or query.focus or query.fresh else query.url(view="table"),
     }  # fmt: skip

@@ -34,6 +34,7 @@ def test_a_user_is_made_with_a_role_in_a_scope_and_a_password_that_is_shown_once
 
 def test_an_invited_user_sets_a_password_with_a_link_that_works_once(admin):
     text = created(admin, way="link").content.decode()
+    assert "Invitation link (shown once)" in text
     link = re.search(r'id="secret">(http[^<]+)<', text)[1]
     guest = Client()
     page = guest.get(link, follow=True)
@@ -44,6 +45,8 @@ def test_an_invited_user_sets_a_password_with_a_link_that_works_once(admin):
     assert User.objects.get(username="ada").check_password("a long password")
     assert "Link expired" in Client().get(link, follow=True).content.decode()
     assert [each.action for each in AuditEntry.objects.all()[:2]] == ["log in", "set password"]
+    again = act(admin, User.objects.get(username="ada"), "password", way="link").content.decode()
+    assert "Password reset link (shown once)" in " ".join(again.split())
 
 
 @pytest.mark.parametrize(

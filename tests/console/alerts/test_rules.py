@@ -1,6 +1,7 @@
 """Test when alert rules fire, what follows, and the test on history. No I/O."""
 
 import pytest
+from django.urls import resolve, reverse
 
 from brokerapp.cluster.status import ClusterStatus, MemberState, MemberStatus
 from brokerapp.model.destination import Destination, DestinationKind
@@ -8,6 +9,7 @@ from brokerapp.model.stats_records import DestinationStats, NodeStatus
 from brokerapp.model.subscription_identity import SubscriptionIdentity
 from brokerapp.model.time_series import BrokerPoint, DestinationPoint
 from console.alerts.backtest import replay
+from console.alerts.delivery.subject_pages import PAGES
 from console.alerts.evaluation import was_monitored
 from console.alerts.metrics import DESCRIPTIONS, LATELY_SECONDS, AlertMetric
 from console.alerts.readings import BROKER, MetricReadings
@@ -361,3 +363,10 @@ def test_what_is_said_to_be_kept_can_be_replayed_and_nothing_else(metric):
     points = {A: [consumed], B: [consumed._replace(consumers=0)]}
     past = looked(5, **dict.fromkeys(BrokerPoint._fields[1:], 9))
     assert bool(replay(AlertCondition(metric, 0.5), points, past, 60)) is DESCRIPTIONS[metric].has_history
+
+
+@pytest.mark.parametrize(("metric", "page"), PAGES.items())
+def test_metrics_that_name_a_page_exist_and_are_of_no_destination(metric, page):
+    described = DESCRIPTIONS[AlertMetric(metric)]
+    assert described.of_broker or described.of_objectives
+    assert resolve(reverse(page)).url_name == page

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core import mail
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.urls import reverse
@@ -24,7 +25,7 @@ from brokerapp.errors import RequestRefused
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.checkout import command
 from console.alerts import evaluation
-from console.alerts.delivery import alert_delivery
+from console.alerts.delivery import alert_delivery, retry_schedule
 from console.alerts.delivery.models import AlertDelivery, AlertFiring, AlertRule
 from console.audit.models import AuditEntry
 from console.backups import backup_runs, command_line
@@ -85,6 +86,7 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     shown = page(admin)
     assert "Backup completed" not in shown, "the end of a backup is news to who waited for it"
     assert f"{command('restore')} {run.file} --replace" in shown
+    assert f"{command('restore')} --help" in shown, "an installation from a wheel has no folder of documents"
     assert run.file.name in shown
     assert "Not encrypted" not in shown
     assert 'hx-trigger="every 2s"' not in shown
@@ -104,6 +106,15 @@ def test_an_admin_starts_a_backup_downloads_it_and_deletes_it(folder, admin, set
     assert admin.get(reverse("download-backup", args=[run.pk])).status_code == 404
     told = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
     assert told == ["start backup", "start backup", "download backup", "delete backup"]
+
+
+@pytest.mark.parametrize(("asked_by", "said"), [("ada", "ada"), ("", "schedule")])
+def test_the_log_names_the_file_of_a_backup_and_who_requested_it(folder, caplog, asked_by, said):
+    caplog.set_level("INFO", backup_runs.__name__)
+    run = backup_runs.start(asked_by, with_archive=False)
+    assert backup_runs.make(run.pk) == State.DONE
+    run.refresh_from_db()
+    assert caplog.messages[-1] == f"the backup {run.path} is complete: {run.bytes} bytes, requested by {said}"
 
 
 def test_a_user_chooses_whether_recorded_traffic_is_included(folder, admin):
@@ -239,7 +250,10 @@ def test_a_backup_of_another_host_is_left_to_that_host(folder):
 
 
 def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, settings, monkeypatch):
-    AlertRule.objects.create(name="Failed backups", metric="failed-backups", threshold=0, author="ada")
+    monkeypatch.setattr(retry_schedule, "enqueue", lambda task, delivery: alert_delivery.deliver(delivery))
+    AlertRule.objects.create(
+        name="Failed backups", metric="failed-backups", threshold=0, author="ada", mail="ada@example.org"
+    )
     folder.parent.joinpath("file").touch()
     settings.SLUICE = replace(settings.SLUICE, backup_folder=folder.parent / "file")
     run = backup_runs.start("", with_archive=False)
@@ -248,13 +262,20 @@ def test_a_backup_that_fails_raises_an_alert_and_says_why(folder, admin, setting
     evaluation.evaluate(mirror().current(), timezone.now().timestamp())
     firing = AlertFiring.objects.get()
     assert firing.state == AlertFiring.State.FIRING
-    assert firing.sentence == "broker: number of failed backups is 1, above 0"
+    run.refresh_from_db()
+    assert "File exists" in run.reason
+    assert firing.sentence == f"broker: number of failed backups is 1, above 0. Last failure: {run.reason}"
 
     settings.SLUICE = replace(settings.SLUICE, backup_folder=folder)
     backed_up()
     evaluation.evaluate(mirror().current(), timezone.now().timestamp())
     firing.refresh_from_db()
     assert firing.state == AlertFiring.State.ENDED
+    assert len(mail.outbox) == 2, "of the failure and of its end"
+    for each in mail.outbox:
+        assert firing.sentence in each.body
+        assert f"Backups: {settings.SLUICE.console_url}{reverse('backups')}" in each.body
+        assert "/queues/" not in each.body
 
 
 def test_a_backup_without_a_passphrase_is_said_to_lack_secrets(folder, admin, monkeypatch):

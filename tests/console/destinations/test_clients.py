@@ -29,6 +29,7 @@ from console.alerts import active_alerts
 from console.alerts.delivery.models import AlertFiring, AlertRule
 from console.alerts.evaluation import evaluate
 from console.audit.models import AuditEntry
+from console.broker.gateway import gateway
 from console.broker.mirror import mirror
 from console.broker.snapshot import BrokerSnapshot
 from console.destinations.clients.clients import (
@@ -104,6 +105,27 @@ def test_a_scope_that_holds_only_a_part_of_what_a_client_uses_does_not_close_it(
     url = reverse("close-connection", args=[peer.stats.id])
     assert browser_of("operator", "mine.>").post(url).status_code == 403
     assert client.is_connected()
+
+
+def test_a_user_whose_scope_holds_nothing_is_not_told_that_there_is_nothing(browser_of, console, wait_for_mirror):
+    client = console.client()
+    client.subscribe("/topic/theirs.news", "t")
+    client.send("/queue/theirs.one", "x", persistent="true")
+    wait_for_mirror("theirs.one", 1)
+    wait_until(lambda: any(each.destinations for each in current_connections()), "the connection")
+    wait_until(lambda: Destination.topic("theirs.news") in mirror().current().stats, "the topic")
+    assert gateway().definitions().virtual_destinations, "VirtualTopic.> is there by default"
+    limited = browser_of("support", "nothing.>")
+    for page, what in {
+        "queues": "queues", "topics": "topics", "connections": "connections", "subscribers": "subscriptions",
+        "routing": "routing definitions",
+    }.items():  # fmt: skip
+        text = limited.get(reverse(page)).content.decode()
+        assert f"No visible {what}" in text, page
+        assert "hidden: your permissions are for other" in text
+        assert "theirs" not in text
+        for claim in ("Connect any STOMP client", "has been removed", "yet</h2>"):
+            assert claim not in text
 
 
 @pytest.fixture

@@ -26,6 +26,15 @@ def test_each_message_goes_its_way_and_what_does_not_say_where_goes_nowhere():
     ]  # fmt: skip
 
 
+def test_a_target_outside_of_the_scope_is_counted_and_not_named():
+    secret = Destination.queue("secret")
+    [group] = looked_at([message(1)], [(secret, {})], sees=lambda each: each != secret).groups
+    assert (group.target, group.hidden_count, group.visible_queues) == (None, 1, [])
+    assert "secret" not in group.sentence
+    [seen] = looked_at([message(1)], [(secret, {})]).groups
+    assert seen.target == secret
+
+
 def test_what_is_masked_of_a_header_is_not_told_in_a_note():
     one = [message(1, JMSXGroupID="4711", resubmitCount="1", **{"sluice-wrote": "resubmitCount"})]
     told = looked_at(one, [(HERE, {})]).notes

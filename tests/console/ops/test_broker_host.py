@@ -134,6 +134,38 @@ async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, s
         await asyncio.open_connection(host, int(port))
 
 
+async def test_a_user_without_a_role_for_programs_is_refused_at_the_login_with_the_role_that_is_missing(
+    db, settings, store_url
+):
+    from dataclasses import replace
+
+    for role in ("support", "client", "admin"):
+        await asyncio.to_thread(make_user, role)
+    settings.SLUICE = replace(
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-roles", stomp_port=0, openwire_port=None
+    )
+    node = await broker_host._start_node()
+    try:
+        host, port = node.addresses[0].removeprefix("stomp://").split(":")
+        answers = {}
+        for login, passcode in (
+            ("support", "password"),
+            ("support", "wrong"),
+            ("client", "password"),
+            ("admin", "password"),
+        ):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(f"CONNECT\naccept-version:1.2\nhost:/\nlogin:{login}\npasscode:{passcode}\n\n\0".encode())
+            answers[login, passcode] = (await reader.readuntil(b"\0")).decode()
+            writer.close()
+    finally:
+        await node.stop()
+    assert "user 'support' needs the role client to connect" in answers["support", "password"]
+    assert "user name 'support' or its password is wrong" in answers["support", "wrong"], "nobody else learns of roles"
+    assert answers["client", "password"].startswith("CONNECTED")
+    assert answers["admin", "password"].startswith("CONNECTED")
+
+
 async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, settings, tmp_path):
     from dataclasses import replace
 
