@@ -16,7 +16,7 @@ from brokerapp.backup.data_folder import HARMLESS, check_restored
 from brokerapp.backup.decision import decide
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.passphrase import ask_existing, ask_new, check_new, find_passphrase, passphrase_source
-from brokerapp.errors import BackupRefused, BrokerError
+from brokerapp.errors import BackupRefused, BrokerError, StoreUnavailable, StoreUnreachable
 from brokerapp.store.restored_mark import RestoredMark, RestoredRole
 from brokerapp.system.checkout import command
 from brokerapp.system.data_directory import DataDirectory
@@ -150,7 +150,12 @@ def make_backup(
     if passphrase is not None:
         check_new(passphrase)
     file = file.absolute()
-    result = write_backup(source, file, passphrase, say, add_parts)
+    try:
+        result = write_backup(source, file, passphrase, say, add_parts)
+    except StoreUnreachable as error:
+        if not source.url.startswith("unix:"):
+            raise
+        raise StoreUnavailable(f"{error}: start Sluice, it is backed up while it runs") from error
     kept = "encrypted" if passphrase else "not encrypted: all messages are readable in the file"
     say(f"{file}: {result.bytes:,} bytes in {result.seconds:.1f} s, {kept}")
     return result

@@ -12,6 +12,7 @@ set to 0. The store notes the former value until it is set again, as a killed ba
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable
@@ -27,6 +28,8 @@ from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.client.pools import blocking_client
 from brokerapp.system.store_address import without_password
 
+#: Errors of files, which a connection does not have.
+_OF_FILES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 #: Seconds for the server to answer a command, and to send more of a snapshot.
 ANSWER_SECONDS, SILENCE_SECONDS = 10.0, 60.0
 #: Seconds until a snapshot begins that nothing else waits for: another child of the server may have to end first.
@@ -172,6 +175,8 @@ class ServerSnapshot:
             if header.startswith(b"$"):
                 return self._read_exactly(int(header[1:]), write)
         except (TimeoutError, OSError) as error:
+            if error.errno in _OF_FILES:
+                raise  # what `write` could not write
             raise StoreUnavailable(f"{self._name} ended the snapshot: {error or 'it sends nothing more'}") from error
         raise StoreUnavailable(f"{self._name} sends no snapshot: {header.decode(errors='replace')}")
 

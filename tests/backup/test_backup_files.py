@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
+import os
 import resource
 import stat
 import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +25,9 @@ from brokerapp.backup.container import BackupReader, BackupWriter
 from brokerapp.backup.encryption import CHUNK_BYTES, TAG_BYTES, UNSEALED_SCHEME, PassphraseKey
 from brokerapp.backup.manifest import BackupManifest
 from brokerapp.backup.passphrase import ask_new
+from brokerapp.backup.server_snapshot import ServerSnapshot
 from brokerapp.errors import BackupRefused, ConfigurationRefused
+from brokerapp.store.client.keys import StoreKeys
 from brokerapp.system.environment import Environment
 from tests.backup.restored_broker import PASSPHRASE, backup, restore
 
@@ -221,6 +226,28 @@ def test_a_store_that_does_not_answer_is_named_with_the_reason(tmp_path, capsys)
     assert capsys.readouterr().err == (
         "error: the store at redis://***@127.0.0.1:1/0 does not answer: connection refused\n"
     )
+
+
+def test_a_broker_that_is_stopped_is_to_be_started_for_a_backup(tmp_path, capsys):
+    socket = f"unix://{tmp_path}/valkey.sock"
+    assert backup(tmp_path / "file", "--redis", socket, "--name", "orders") == 1
+    assert capsys.readouterr().err == (
+        f"error: the store at {socket} does not answer: no such file or directory: "
+        "start Sluice, it is backed up while it runs\n"
+    )
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_snapshot_is_not_taken_for_a_failure_of_the_store(store_url):
+    def write(_bytes):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with closing(ServerSnapshot(store_url, StoreKeys("full-disk"))) as snapshot:
+        least = snapshot.facts().offset
+        snapshot.prepare()
+        snapshot.request()
+        assert snapshot.wait_until_begun(least)
+        with pytest.raises(OSError, match="No space left on device"):
+            snapshot.read(write)
 
 
 LIMITED = """

@@ -154,7 +154,7 @@ def test_hours_that_a_build_has_computed_are_no_longer_current(spark, archive, c
     catalog = catalog_of(archive, tmp_path / "tables")
     archive.write_freshness(END + DAY_US)
     write_current_hours(catalog, counted[-1])
-    rows = spark_rows(spark, archive.folder.parent, arrow)
+    rows = spark_rows(spark, arrow)
     TableBuilder(catalog, rows).build(BEGIN + HOUR_US + 15 * 60_000_000, BEGIN - HOUR_US)
     left = read_current_hours(catalog).without_closed(catalog)
     assert left.starts == {BEGIN + HOUR_US, BEGIN + 2 * HOUR_US}
