@@ -6,10 +6,12 @@ A file that cannot be used changes nothing: what was loaded before stays in use,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -64,6 +66,21 @@ class RenewedFromFiles(Generic[_Made]):
             else:
                 self.problem = ""
                 logger.info("%s: new connections use the changed %s", self._use, ", ".join(self._files))
+                self._warn_of_expired()
+
+    def _warn_of_expired(self) -> None:
+        """Report a certificate that came expired: it is used as it is asked for, and clients refuse it."""
+        from brokerapp.connections import key_stores  # takes ten megabytes, which nodes without TLS do without
+
+        if self._stores.key_store is None:
+            return
+        with contextlib.suppress(ConfigurationRefused, OSError):  # changed again since
+            until = key_stores.read_certificate(self._stores.key_store).valid_until
+            if until < datetime.now(UTC):
+                logger.warning(
+                    "%s: the certificate in %s expired on %s: clients refuse it",
+                    self._use, self._stores.key_store.path, f"{until:%Y-%m-%d}",
+                )  # fmt: skip
 
     def _file_states(self) -> list[_FileState]:
         return [_file_state(each) for each in self._files]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator
@@ -94,7 +95,11 @@ def run_verb(verb: str, arguments: list[str], program: str) -> int:
             return 0
         write_error(error)
         return 1
-    return function(arguments, program)
+    try:
+        return function(arguments, program)
+    except BrokenPipeError:  # who reads the output has enough of it, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered is written at the end
+        return 1
 
 
 def _load(verb: str, program: str) -> Function:

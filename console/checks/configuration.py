@@ -38,11 +38,12 @@ class FileMode:
 
 @dataclass(frozen=True, slots=True)
 class FileModes:
-    """The data directory, the files with secrets in it, and the folder of the archive."""
+    """The data directory, the files with secrets in it, and the folders of the archive and of backups."""
 
     data: FileMode
     secrets: tuple[FileMode, ...]
     archive: FileMode
+    backups: FileMode
 
 
 def measure_files(here: Installation) -> FileModes | None:
@@ -51,7 +52,10 @@ def measure_files(here: Installation) -> FileModes | None:
     if not here.data.exists():
         return None
     secrets = (_mode(here.data / each) for each in SECRET_FILES)
-    return FileModes(_mode(here.data), tuple(each for each in secrets if each.exists), _mode(here.environment.archive))
+    return FileModes(
+        _mode(here.data), tuple(each for each in secrets if each.exists),
+        archive=_mode(here.environment.archive), backups=_mode(here.environment.backups),
+    )  # fmt: skip
 
 
 def _mode(path: Path) -> FileMode:
@@ -81,15 +85,23 @@ def judge_secrets(found: FileModes | None) -> Iterator[Finding]:
 
 def judge_archive(found: FileModes | None) -> Iterator[Finding]:
     """Judge whether recorded traffic can be written."""
-    if found is None:
-        yield Finding.skipped(NOT_STARTED)
-    elif found.archive.is_writable:
-        yield Finding.ok(f"{found.archive.path} can be written.")
-    else:
-        yield Finding.failure(
-            f"{found.archive.path} cannot be written by this user: recorded traffic stays in the store.",
-            "Check as the user that runs Sluice, or change the owner of the folder.",
-        )
+    yield _judge_folder(found and found.archive, "recorded traffic stays in the store")
+
+
+def judge_backups(found: FileModes | None) -> Iterator[Finding]:
+    """Judge whether the console can write backups."""
+    yield _judge_folder(found and found.backups, "backups of the console fail")
+
+
+def _judge_folder(folder: FileMode | None, consequence: str) -> Finding:
+    if folder is None:
+        return Finding.skipped(NOT_STARTED)
+    if folder.is_writable:
+        return Finding.ok(f"{folder.path} can be written.")
+    return Finding.failure(
+        f"{folder.path} cannot be written by this user: {consequence}.",
+        "Check as the user that runs Sluice, or change the owner of the folder.",
+    )
 
 
 # -- addresses

@@ -15,6 +15,7 @@ INSTALLATION_CHECKS: tuple[Check, ...] = (
     Check("console.spark", CONSOLE, "Java and Spark", services.measure_spark, services.judge_spark),
     Check("console.mail", CONSOLE, "Mail server", services.measure_mail, services.judge_mail),
     Check("console.archive", CONSOLE, "Archive", configuration.measure_files, configuration.judge_archive),
+    Check("console.backups", CONSOLE, "Backup folder", configuration.measure_files, configuration.judge_backups),
     Check("console.zones", CONSOLE, "Time zones", configuration.measure_time_zones, configuration.judge_time_zones),
     Check("files.secrets", SECURITY, "Secrets", configuration.measure_files, configuration.judge_secrets),
     Check("addresses", SECURITY, "Addresses", configuration.measure_addresses, configuration.judge_addresses),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -314,7 +315,8 @@ def test_a_check_that_hangs_or_fails_does_not_stop_the_others():
     results = run_checks(table, "fine", limit=0.2)
     released.set()
     assert [each.level for each in results] == [Level.FAILURE, Level.FAILURE, Level.OK]
-    assert results[0].findings[0].text == "The check did not answer within 0.2 s."
+    # How long it was waited for: 0.2 s, or longer on a busy machine.
+    assert re.fullmatch(r"The check did not answer within \d[\d.]* s\.", results[0].findings[0].text)
     assert results[1].findings[0].text == "The check could not be carried out: RuntimeError: broken."
 
 

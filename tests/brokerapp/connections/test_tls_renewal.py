@@ -103,6 +103,15 @@ def test_a_broken_file_changes_nothing_and_is_reported_once_until_it_is_mended(a
     assert not server.held.problem
 
 
+def test_a_certificate_that_comes_expired_is_reported(authority, certbot, caplog):
+    certbot.renew()
+    server = ServerContext(certbot.stores, use="connectors")
+    certbot.renew(days=-2)
+    server.held.renew()
+    [record] = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert f"connectors: the certificate in {certbot.chain} expired on 20" in record.message
+
+
 def test_a_key_without_its_certificate_is_not_used(authority, certbot):
     first = certbot.renew()
     server = ServerContext(certbot.stores)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -23,16 +25,15 @@ except ConfigurationRefused as refused:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-def test_a_file_of_another_user_is_named_with_its_owner_and_what_to_do(tmp_path):
-    store = tmp_path / "data" / "store"
-    store.mkdir(parents=True)
-    (store / "store.url").write_text("unix:///run/store.sock")
-    for each in (store.parent, tmp_path, *tmp_path.parents[:2]):
-        each.chmod(each.stat().st_mode | 0o055)
-    store.chmod(0o700)
-    said = subprocess.run(
-        [sys.executable, "-c", READ, str(store.parent)], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
+def test_a_file_of_another_user_is_named_with_its_owner_and_what_to_do():
+    with tempfile.TemporaryDirectory() as folder:  # other users may not enter those of the tests
+        data = Path(folder)
+        data.chmod(0o755)
+        store = data / "store"
+        store.mkdir(mode=0o700)
+        (store / "store.url").write_text("unix:///run/store.sock")
+        command = [sys.executable, "-c", READ, folder]
+        said = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     assert said.stdout == (
         f"{store}/store.url: permission denied: {store} belongs to root, and this is nobody: "
         "run this as its owner, or change the owner\n"

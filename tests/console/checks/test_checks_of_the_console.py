@@ -198,13 +198,16 @@ def test_files_are_judged_by_who_may_read_them(tmp_path):
     secret.touch(mode=0o600)
     found = configuration.measure_files(installation(data))
     assert levels(configuration.judge_secrets(found)) == [Level.OK]
-    assert levels(configuration.judge_archive(found)) == [Level.OK]
+    assert levels(configuration.judge_archive(found)) == levels(configuration.judge_backups(found)) == [Level.OK]
     data.chmod(0o755)
     secret.chmod(0o640)
     found = configuration.measure_files(installation(data))
     assert levels(configuration.judge_secrets(found)) == [Level.FAILURE, Level.WARNING]
     unwritable = replace(found, archive=replace(found.archive, is_writable=False))
     assert levels(configuration.judge_archive(unwritable)) == [Level.FAILURE]
+    unwritable = replace(found, backups=replace(found.backups, is_writable=False))
+    [finding] = configuration.judge_backups(unwritable)
+    assert finding.text == f"{data / 'backups'} cannot be written by this user: backups of the console fail."
     assert stat.S_IMODE(data.stat().st_mode) == 0o755, "it is looked at only"
 
 
