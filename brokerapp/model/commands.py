@@ -160,6 +160,16 @@ class GiveUpCommand:
 
 
 @dataclass(slots=True)
+class RollBackOnlyCommand:
+    """Let a transaction end with its rollback only: something that the client did in it cannot be part of it."""
+
+    transaction: str
+    reason: str  #: a clause that continues "as ..."
+    receipt: str | None
+    is_refused: bool = False  #: the client is told at once, not only when it commits
+
+
+@dataclass(slots=True)
 class WindowCommand:
     """Let a subscription have more messages than its prefetch, or fewer again: what it has is acknowledged later."""
 
@@ -307,6 +317,7 @@ ClientCommand = (
     | AckBatchCommand
     | NackCommand
     | GiveUpCommand
+    | RollBackOnlyCommand
     | WindowCommand
     | PrefetchCommand
     | PullCommand

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokerapp.openwire.commands import ConnectionId, LocalTransactionId, Response, TransactionInfo
+from brokerapp.openwire.commands import (
+    ConnectionId,
+    ExceptionResponse,
+    LocalTransactionId,
+    Response,
+    TransactionInfo,
+)
 from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.protocol.openwire_client import OpenWireClient, queue
 from tests.protocol.running_node import RunningNode, node_of
@@ -59,3 +65,42 @@ def test_the_ids_of_clients_that_never_repeat_are_not_remembered(node, name):
         for _ in range(2):
             client.ask(client.message(queue(name), "same", sequence=1))
     assert node.bodies(name) == ["same", "same"]
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "why"),
+    [(0, "acknowledged in it what it had got on a former connection"), (1, "is not held by")],
+    ids=["before its consumer is given anything", "after it was given another message"],
+)
+def test_what_acknowledges_messages_of_a_former_connection_is_rolled_back_with_what_was_sent(node, name, prefetch, why):
+    """Else a message that is passed on in a transaction is passed on again by whoever gets it next."""
+    with OpenWireClient(node.port, fault_tolerant=True) as client:
+        client.send(queue(name), "first", "second")
+        client.consumer(1, queue(name), prefetch=2)
+        first, second = client.dispatches(2)
+        client.acknowledge(first)
+    with (
+        OpenWireClient(node.port) as other,
+        OpenWireClient(node.port, fault_tolerant=True, connection_id=client.connection_id) as again,
+    ):
+        other.consumer(1, queue(name), prefetch=1)
+        assert other.texts(1) == ["second"]
+        again.consumer(1, queue(name), prefetch=prefetch)
+        if prefetch:
+            again.ask(again.message(queue(name), "third", sequence=3))
+            assert again.texts(1) == ["third"]
+        connection = ConnectionId(again.connection_id)
+        transaction = LocalTransactionId(1, connection)
+        begin, commit = (
+            TransactionInfo(connection_id=connection, transaction_id=transaction, type=operation)
+            for operation in (TransactionOperation.BEGIN, TransactionOperation.COMMIT_ONE_PHASE)
+        )
+        again.ask(begin)
+        again.ask(again.message(queue(f"{name}.passed"), "second", sequence=9, transaction_id=transaction))
+        again.tell(again.ack_of(second, transaction_id=transaction))
+        refused = again.ask(commit)
+    assert isinstance(refused, ExceptionResponse)
+    assert refused.exception.class_name == "javax.jms.TransactionRolledBackException"
+    assert why in refused.exception.message
+    assert node.bodies(f"{name}.passed") == []
+    assert "second" in node.bodies(name)

@@ -160,7 +160,7 @@ class Publisher:
     ) -> None:
         """Tell the client why. One that awaits no answer may not notice: as in ActiveMQ it cannot commit the rest."""
         if transaction is not None and (receipt is None or client.is_openwire):
-            transaction.failure = str(error)
+            transaction.failure = f"a SEND in it was refused: {error}"
         self._replies.refuse(client, error, receipt)
 
     def _terms(self, client: Client, send: SendCommand, sends: _Sends) -> _SendTerms | None:

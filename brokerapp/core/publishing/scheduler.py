@@ -97,7 +97,7 @@ class MessageScheduler:
                 self._keep(client, send, schedule, transaction)
         except RequestRefused as error:
             if transaction is not None and send.receipt is None:
-                transaction.failure = str(error)
+                transaction.failure = f"a SEND in it was refused: {error}"
             raise
         return schedule is not None
 

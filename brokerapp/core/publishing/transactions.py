@@ -20,8 +20,8 @@ from brokerapp.engine.dispatch.subscription import Subscription
 from brokerapp.engine.entries.entry_factory import is_from_log
 from brokerapp.engine.entries.log_entry import LogEntry
 from brokerapp.engine.entries.remote_entry import RemoteLogEntry
-from brokerapp.errors import RequestRefused
-from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand, TransactionCommand
+from brokerapp.errors import RequestRefused, TransactionRolledBack
+from brokerapp.model.commands import AbortCommand, BeginCommand, CommitCommand, RollBackOnlyCommand, TransactionCommand
 from brokerapp.model.destination import Destination
 
 if TYPE_CHECKING:
@@ -141,6 +141,18 @@ class Transactions:
         client.sent_count += len(receipts)
         self._replies.confirm(client, *receipts)
 
+    def require_rollback(self, client: Client, command: RollBackOnlyCommand) -> None:
+        """Let a transaction end with its rollback only. Raises RequestRefused where the client is to know at once.
+
+        Without this, what was sent in it would be stored although a message that it was made of stays in its queue.
+        """
+        transaction = client.transaction(command.transaction)
+        if not transaction.is_prepared:  # else the client repeats what it did before
+            transaction.failure = transaction.failure or command.reason
+        if command.is_refused:
+            raise RequestRefused(command.reason)
+        self._replies.confirm(client, command.receipt)
+
     def _commit(self, client: Client, commit: CommitCommand) -> None:
         self.commit(client, self._take(client, commit.transaction), commit.receipt)
 
@@ -148,9 +160,7 @@ class Transactions:
         """Store all that was done in a transaction, or nothing, and tell the client. Raises RequestRefused."""
         try:
             if transaction.failure:
-                raise RequestRefused(
-                    f"the transaction was rolled back, as a SEND in it was refused: {transaction.failure}"
-                )
+                raise TransactionRolledBack(f"the transaction was rolled back, as {transaction.failure}")
             self._router.restore_queues(transaction.messages)
         except RequestRefused as error:
             self.roll_back(transaction, str(error))

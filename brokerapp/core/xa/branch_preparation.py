@@ -77,7 +77,7 @@ class BranchPreparation:
     def _contents(self, transaction: Transaction) -> tuple[PreparedBranch, _Settled]:
         """What a branch holds, and what it acknowledged. Raises RequestRefused where that cannot be prepared."""
         if transaction.failure:
-            raise RequestRefused(f"a SEND in it was refused: {transaction.failure}")
+            raise RequestRefused(transaction.failure)
         if len(self._branches.known) >= MAX_PREPARED_BRANCHES:
             raise RequestRefused(f"{MAX_PREPARED_BRANCHES} transactions are prepared, as many as the broker keeps")
         self._router.restore_queues(transaction.messages)

@@ -183,7 +183,7 @@ class Transaction:
     copy_count: int = 0  #: in queues, of the messages placed
     limit: int = MAX_TRANSACTION_ACTIONS  #: of messages and acks in it
     resendable: set[str | None] = field(default_factory=set)  #: ids of messages in it that may come again
-    failure: str = ""  #: why it can only be rolled back: what was refused in it
+    failure: str = ""  #: why it can only be rolled back, a clause: what was refused in it
     clients: list[Client] = field(default_factory=list)  #: who take part in it
     branch: str = ""  #: its name as a branch of a distributed transaction; "": it is none
     is_prepared: bool = False  #: it was prepared before: what a client repeats of it is done already

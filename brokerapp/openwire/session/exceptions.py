@@ -29,6 +29,7 @@ _CLASSES: tuple[tuple[type[BrokerError], str], ...] = (
     (SubscriptionNotFound, "javax.jms.InvalidDestinationException"),
     (LimitExceeded, "javax.jms.ResourceAllocationException"),
     (TemporaryDestinationGone, "org.apache.activemq.DestinationDoesNotExistException"),
+    (TransactionRolledBack, "javax.jms.TransactionRolledBackException"),
     (BrokerError, "javax.jms.JMSException"),
 )
 #: Error -> the number by which transaction managers know it; it stands at the end of the sentence.

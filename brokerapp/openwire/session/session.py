@@ -22,6 +22,7 @@ from brokerapp.model.commands import (
     PrefetchCommand,
     ProducerCommand,
     PullCommand,
+    RollBackOnlyCommand,
     SendBatchCommand,
     SubscribeCommand,
     UnsubscribeCommand,
@@ -253,8 +254,8 @@ class OpenWireSession:
         consumer = self.consumers.get(ack.consumer_id) if ack.consumer_id is not None else None
         if consumer is None:  # what it held went back when it was closed
             return NOTHING
-        if not consumer.has_delivered:  # its client reconnected, and acknowledges what it will be given again
-            return NOTHING
+        if not consumer.has_delivered:
+            return self._acknowledge_early(consumer, ack)
         if ack.ack_type in CONSUMED:
             return self._consume(consumer, ack)
         if ack.ack_type == AckType.DELIVERED:
@@ -273,12 +274,28 @@ class OpenWireSession:
             return [*self._narrow(consumer, taken), given_up]
         return self._consume(consumer, ack)
 
+    @staticmethod
+    def _acknowledge_early(consumer: OpenWireConsumer, ack: MessageAck) -> Commands:
+        """Ignore what a client that reconnected acknowledges, as consumers get it again; roll back its transaction."""
+        if ack.transaction_id is None or ack.ack_type not in CONSUMED:
+            return NOTHING
+        reason = f"{consumer.id} acknowledged in it what it had got on a former connection"
+        return (RollBackOnlyCommand(transaction_name(ack.transaction_id), reason, receipt_of(ack)),)
+
     def _consume(self, consumer: OpenWireConsumer, ack: MessageAck) -> Commands:
         """Acknowledge messages."""
-        taken = consumer.take(ack)
-        ack_ids, receipt = [each.ack_id for each in taken], receipt_of(ack)
+        transaction, receipt = (
+            None if ack.transaction_id is None else transaction_name(ack.transaction_id),
+            receipt_of(ack),
+        )
+        try:
+            taken = consumer.take(ack)
+        except RequestRefused as error:
+            if transaction is None:
+                raise
+            return (RollBackOnlyCommand(transaction, str(error), receipt, is_refused=True),)
+        ack_ids = [each.ack_id for each in taken]
         commands = self._narrow(consumer, taken)
-        transaction = None if ack.transaction_id is None else transaction_name(ack.transaction_id)
         if transaction is not None:
             self.transactions.on_acknowledged(transaction, consumer, taken)
         receipts = [None] * (len(ack_ids) - 1) + [receipt] if receipt is not None else None
