@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 class TableReader(Protocol):
     """Counts time ranges from tables, and from events where tables do not reach (analytics/tables/reader.py)."""
 
-    def counts(
-        self, read: Callable[..., DataFrame], windows: Sequence[TimeWindow], slot: int, hourly_only: bool = False
-    ) -> Any:
+    def counts(self, question: RunQuestion, windows: Sequence[TimeWindow], slot: int, hourly_only: bool = False) -> Any:
         """Return the RecordedCounts of time ranges, by slots of so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunQuestion:
-    """Passes a request to a job. `read` returns the events of one or more time ranges."""
+    """Passes a request to a job. `read` returns the events of one or more time ranges.
+
+    `count` counts the messages of time ranges by the keys of a MeasureTable and a slot, as `EventReader.counts`; None:
+    Spark counts the events that `read` returns.
+    """
 
     window: TimeWindow
     read: Callable[..., DataFrame]
@@ -37,6 +39,7 @@ class RunQuestion:
     tables: TableReader | None = None  #: hourly and daily tables; None: everything is counted from events
     access: DataAccess | None = None  #: what the user of an SQL statement may see
     rows: int = 0  #: recorded events in the files of the time range, as far as known
+    count: Callable[..., DataFrame] | None = None
 
     @property
     def events(self) -> DataFrame:

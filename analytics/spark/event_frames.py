@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -19,6 +20,8 @@ from analytics.archive.trace_stream import TraceStream
 from analytics.readers.completeness import Completeness
 from analytics.readers.snapshot import ArchiveView, archived_files, events_of, read_snapshot
 from analytics.requests.request import TimeWindow
+from analytics.spark.event_counts import count_files, count_table
+from analytics.tables.definitions import MeasureTable
 from analytics.transforms.schemas import EVENTS
 
 #: Events up to which one task is faster than several, with their planning and exchange of data.
@@ -27,34 +30,82 @@ TASK_EVENTS = 300_000
 MAX_FILES = 500
 
 
-def read_events(
-    session: SparkSession,
-    archive: Path,
-    *windows: TimeWindow,
-    unarchived: tuple[str, str] | None = None,
-    completeness: Completeness | None = None,
-) -> DataFrame:
-    """Return the archived events of all brokers in these windows, and the unarchived ones of one broker.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The recorded events of some time ranges at one moment."""
+
+    windows: tuple[TimeWindow, ...]
+    paths: list[Path]
+    footers: list[FooterStats] | None  #: None: unknown
+    tail: pa.Table  #: unarchived events, with the columns of EVENTS
+
+    @property
+    def lie_within(self) -> bool:
+        """Return whether no file has events outside of the time ranges."""
+        return lie_within(self.footers, self.windows)
+
+
+class EventReader:
+    """Reads the archived events of all brokers, and the unarchived ones of one broker.
 
     `unarchived`: URL of that broker's store, and its name. Each event is included once, even while the archiver moves
-    it; hold `read_locks.read_lock` while the frame is used. `completeness` collects which files are read and which are
-    not. Raises StoreUnavailable.
+    it; hold `read_locks.read_lock` while frames are used. What is read of the same time ranges is the same each time.
+    `completeness` collects which files are read and which are not.
     """
-    views = _read_snapshots(archive, windows, unarchived)
-    if completeness is not None:
-        for broker, view in views.items():
-            completeness.note(broker, view, windows)
-    paths = [file.path for view in views.values() for file in view.files]
-    footers = _footers(paths)
-    parts = []
-    if paths:
-        frame = read_files(session, archive, paths)
-        parts.append(frame if lie_within(footers, windows) else frame.where(reduce(or_, map(_within, windows))))
-    tail = pa.concat_tables([_unarchived_events(broker, view, windows) for broker, view in views.items()] or [_NOTHING])
-    if tail.num_rows or not paths:
-        parts.append(session.createDataFrame(tail, EVENTS))
-    events = reduce(DataFrame.unionAll, parts)
-    return events.coalesce(1) if fit_one_task(footers, tail.num_rows) else events
+
+    def __init__(
+        self,
+        session: SparkSession,
+        archive: Path,
+        unarchived: tuple[str, str] | None = None,
+        completeness: Completeness | None = None,
+    ) -> None:
+        self._session, self._archive = session, archive
+        self._unarchived, self._completeness = unarchived, completeness
+        self._found: dict[tuple[TimeWindow, ...], _Found] = {}
+
+    def events(self, *windows: TimeWindow) -> DataFrame:
+        """Return the events of these time ranges. Raises StoreUnavailable."""
+        found, parts = self._find(windows), []
+        if found.paths:
+            frame = read_files(self._session, self._archive, found.paths)
+            parts.append(frame if found.lie_within else frame.where(reduce(or_, map(_within, windows))))
+        if found.tail.num_rows or not found.paths:
+            parts.append(self._session.createDataFrame(found.tail, EVENTS))
+        events = reduce(DataFrame.unionAll, parts)
+        return events.coalesce(1) if fit_one_task(found.footers, found.tail.num_rows) else events
+
+    def counts(self, table: MeasureTable, slot_seconds: int, *windows: TimeWindow) -> DataFrame:
+        """Count the messages of these time ranges by slot and the keys of a table: rows of it, with `ts` as their slot.
+
+        Several rows may have equal keys. Raises StoreUnavailable.
+        """
+        found, parts = self._find(windows), []
+        if found.paths:
+            parts.append(
+                count_files(self._session, found.paths, table, slot_seconds, windows, lie_within=found.lie_within)
+            )
+        if found.tail.num_rows or not found.paths:
+            parts.append(count_table(self._session, found.tail, table, slot_seconds, windows))
+        return reduce(DataFrame.unionAll, parts)
+
+    def _find(self, windows: tuple[TimeWindow, ...]) -> _Found:
+        if windows not in self._found:
+            views = _read_snapshots(self._archive, windows, self._unarchived)
+            if self._completeness is not None:
+                for broker, view in views.items():
+                    self._completeness.note(broker, view, windows)
+            paths = [file.path for view in views.values() for file in view.files]
+            tails = [_unarchived_events(broker, view, windows) for broker, view in views.items()]
+            self._found[windows] = _Found(windows, paths, _footers(paths), pa.concat_tables(tails or [_NOTHING]))
+        return self._found[windows]
+
+
+def read_events(
+    session: SparkSession, archive: Path, *windows: TimeWindow, unarchived: tuple[str, str] | None = None
+) -> DataFrame:
+    """Return the events of these time ranges, as EventReader reads them."""
+    return EventReader(session, archive, unarchived).events(*windows)
 
 
 def read_files(session: SparkSession, archive: Path, paths: Sequence[Path]) -> DataFrame:

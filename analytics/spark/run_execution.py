@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -27,7 +26,8 @@ from analytics.requests.request import AnalysisRequest, TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
 from analytics.results import storage
 from analytics.results.storage import JobResult
-from analytics.spark.event_frames import read_events
+from analytics.spark.event_counts import UnreadableEvents
+from analytics.spark.event_frames import EventReader
 from analytics.spark.jvm import HEAP
 from analytics.spark.run_registry import RunRegistry
 from analytics.spark.server import ran_out_of_memory
@@ -180,10 +180,11 @@ class RunExecution:
 
     def _question(self, session: SparkSession, window: TimeWindow) -> RunQuestion:
         routing, trial, access = self._request.routing, self._request.trial, self._request.access
+        reader = EventReader(session, self._environment.archive, self._unarchived, self._completeness)
         return RunQuestion(
             window=window,
-            read=partial(read_events, session, self._environment.archive, unarchived=self._unarchived,
-                         completeness=self._completeness),
+            read=reader.events,
+            count=reader.counts,
             parameters=self._analysis.values(self._request.parameters),
             routing=None if routing is None else from_json(routing),
             trial=None if trial is None else WhatIfRequest.from_json(trial),
@@ -249,5 +250,6 @@ def _failure(error: PySparkException, session: SparkSession, environment: Enviro
     condition = error.getCondition()
     message = (error.getMessage() or str(error)).strip().partition("\n")[0]
     parts = (type(error).__name__, condition, message.removeprefix(f"[{condition}]").strip())
-    kind = UnreadableFile if (condition or "").startswith(_UNREADABLE) else AnalysisFailed
+    is_unreadable = (condition or "").startswith(_UNREADABLE) or UnreadableEvents.__name__ in str(error)
+    kind = UnreadableFile if is_unreadable else AnalysisFailed
     return kind(": ".join(filter(None, parts))[:_LONGEST_REASON])

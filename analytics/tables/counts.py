@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -42,7 +42,9 @@ _FILTER = Callable[[DataFrame], DataFrame]
 class RecordedCounts:
     """The counts of time ranges: raw events where tables do not reach, and frames of the tables elsewhere."""
 
-    events: DataFrame | None  #: None: tables have everything
+    raw: Callable[[], DataFrame | None]  #: raw events where there are no tables; None: tables have everything
+    counted: Callable[[MeasureTable], DataFrame | None] | None  #: their messages as rows of a table; None: count `raw`
+    current: DataFrame | None = None  #: events of current hours that the hours' rows do not include yet
     tables: Callable[[str], DataFrame | None] = lambda _: None  #: rows of a table, or None
     filters: tuple[_FILTER, ...] = field(default=())
 
@@ -52,11 +54,18 @@ class RecordedCounts:
 
     def messages(self, table: MeasureTable, *keys: Column | str) -> DataFrame:
         """Count messages by these keys and their kind, as `by_kind`. Keys may refer to `ts`."""
-        return self._union(table, (*keys, "kind"), lambda events: message_counts(events, *keys))
+        found = [self.tables(table.name)]
+        events = [self.current]
+        if self.counted is None:
+            events.append(self.raw())
+        else:
+            found.append(self.counted(table))
+        return self._union(table, (*keys, "kind"), lambda each: message_counts(each, *keys), events, found)
 
     def acks(self, *keys: Column | str) -> DataFrame:
         """Count acks by these keys and the bucket of their latency."""
-        return self._union(LATENCY, (*keys, "bucket"), lambda events: ack_counts(events, *keys))
+        events, rows = [self.raw(), self.current], [self.tables(LATENCY.name)]
+        return self._union(LATENCY, (*keys, "bucket"), lambda each: ack_counts(each, *keys), events, rows)
 
     def causes(self, slot_seconds: int) -> DataFrame:
         """Return schemas.CAUSES, of which several rows may have equal keys."""
@@ -87,28 +96,59 @@ class RecordedCounts:
             parts.append(rows.select("broker", "destination", number, part, *DEPTH_FLOWS.values))
         return reduce(DataFrame.unionByName, parts)
 
-    def _union(self, table: MeasureTable, keys: tuple, count: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        events, rows = self._frames(table)
-        parts = [] if events is None else [count(events)]
-        if rows is not None:
+    def _union(
+        self,
+        table: MeasureTable,
+        keys: tuple,
+        count: Callable[[DataFrame], DataFrame],
+        events: Sequence[DataFrame | None],
+        rows: Sequence[DataFrame | None],
+    ) -> DataFrame:
+        """Count the events, merge the rows of the table, and return both."""
+        chosen_events, chosen_rows = self._chosen(events), self._chosen(rows)
+        parts = [] if chosen_events is None else [count(chosen_events)]
+        if chosen_rows is not None:
             values = (_MERGED[rule](name).alias(name) for name, (_, rule) in table.values.items())
-            parts.append(rows.groupBy(*keys).agg(*values))
+            parts.append(chosen_rows.groupBy(*keys).agg(*values))
         return reduce(DataFrame.unionByName, parts)
 
     def _frames(self, table: MeasureTable) -> tuple[DataFrame | None, DataFrame | None]:
         """Return raw events and rows of the table, filtered. Rows have the start of their slot as `ts`."""
-        events, rows = self.events, self.tables(table.name)
-        for choose in self.filters:
-            events, rows = (None if each is None else choose(each) for each in (events, rows))
-        return events, rows
+        return self._chosen([self.raw(), self.current]), self._chosen([self.tables(table.name)])
+
+    def _chosen(self, frames: Sequence[DataFrame | None]) -> DataFrame | None:
+        """Return what the filters choose of some frames with the same columns; None without any."""
+        there = [each for each in frames if each is not None]
+        if not there:
+            return None
+        return reduce(lambda found, choose: choose(found), self.filters, reduce(DataFrame.unionByName, there))
 
 
 def read_counts(question: RunQuestion, slot: int, *windows: TimeWindow, hourly_only: bool = False) -> RecordedCounts:
     """Return the counts of the question's time range, or of other ones, by slots of so many seconds."""
     windows = windows or (question.window,)
     if question.tables is None:
-        return RecordedCounts(question.read(*windows))
-    return question.tables.counts(question.read, windows, slot, hourly_only)
+        return recorded_counts(question, windows, slot)
+    return question.tables.counts(question, windows, slot, hourly_only)
+
+
+def recorded_counts(
+    question: RunQuestion,
+    windows: Sequence[TimeWindow],
+    slot: int,
+    current: DataFrame | None = None,
+    tables: Callable[[str], DataFrame | None] = lambda _: None,
+) -> RecordedCounts:
+    """Return counts of which these time ranges are counted from raw events. Both are read when they are needed."""
+    count = question.count
+
+    def raw() -> DataFrame | None:
+        return question.read(*windows) if windows else None
+
+    def counted(table: MeasureTable) -> DataFrame | None:
+        return count(table, slot, *windows) if windows and count is not None else None
+
+    return RecordedCounts(cache(raw), None if count is None else counted, current, tables)
 
 
 def chart_slot(question: RunQuestion, slot: int) -> int:

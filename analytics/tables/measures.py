@@ -54,9 +54,7 @@ class _Texts:
     @staticmethod
     def of(column: pa.ChunkedArray) -> _Texts:
         """Return the texts of a column; files keep most columns so."""
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        found = column.unify_dictionaries().combine_chunks()
+        found = _dictionary(column)
         order = pc.sort_indices(found.dictionary).to_numpy()
         place = np.empty(len(order) + 1, np.int32)
         place[order], place[-1] = np.arange(len(order)), len(order)
@@ -70,6 +68,32 @@ class _Texts:
     def at(self, numbers: pa.ChunkedArray) -> pa.DictionaryArray:
         """Return the texts of these numbers."""
         return pa.DictionaryArray.from_arrays(numbers.combine_chunks(), self.texts)
+
+
+def count_messages(table: MeasureTable, events: pa.Table, slots: np.ndarray) -> pa.Table:
+    """Count the events of messages by the keys of a table and by slot: its rows, in any order.
+
+    `slots`: the slot of each event, microseconds since the epoch.
+    """
+    texts = {name: _dictionary(events[name]) for name in table.keys}
+    numbers = {name: each.indices for name, each in texts.items()}
+    weight = events["weight"].cast(pa.int64())
+    values = {"messages": weight, "bytes": pc.multiply(events["size"], weight), "last": events["ts"]}
+    rules = [(name, _AGGREGATES.get(name, "sum")) for name in values]
+    keys = [SLOT, *numbers]
+    counted = pa.table({SLOT: slots, **numbers, **values}).group_by(keys, use_threads=False)
+    rows = counted.aggregate([*rules, ([], "count_all")]).rename_columns([*keys, *values, "events"])
+    for number, (name, each) in enumerate(texts.items(), 1):
+        column = pa.DictionaryArray.from_arrays(rows[name].combine_chunks(), each.dictionary)
+        rows = rows.set_column(number, name, column)
+    return rows.cast(table.schema).filter(~pc.is_in(pc.field("kind"), pa.array(WITHOUT_MESSAGE)))
+
+
+def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return a column of texts with one dictionary; files keep most columns with one for each part."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()
 
 
 def rows_of_hours(read: ReadParts, broker: str, max_cuts: int = MAX_CUTS) -> dict[str, pa.Table]:

@@ -13,9 +13,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.archive.manifest import SetAside
 from analytics.readers.completeness import Completeness
+from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.tables.catalog import TableCatalog, first_recorded_us
-from analytics.tables.counts import RecordedCounts
+from analytics.tables.counts import RecordedCounts, recorded_counts
 from analytics.tables.current_hours import CurrentHours, read_current_hours
 from analytics.tables.day_manifest import DayManifest
 from analytics.tables.definitions import DAILY, DAY_US, HOUR_US, HOURLY, SLOT, TABLES
@@ -72,17 +73,16 @@ class TableReader:
 
     def counts(
         self,
-        read: Callable[..., DataFrame],
+        question: RunQuestion,
         windows: Sequence[TimeWindow],
         slot: int,
         hourly_only: bool = False,
     ) -> RecordedCounts:
         """Return the counts of time ranges, from the highest level that has them."""
         chosen = self.choose(windows, slot, hourly_only)
-        parts = [read(*chosen.raw)] if chosen.raw else []
-        parts += self._uncounted(read, chosen, windows)
-        events = reduce(DataFrame.unionAll, parts) if parts else None
-        return RecordedCounts(events, lambda table: self.frame(table, chosen))
+        uncounted = self._uncounted(question.read, chosen, windows)
+        current = reduce(DataFrame.unionAll, uncounted) if uncounted else None
+        return recorded_counts(question, chosen.raw, slot, current, lambda table: self.frame(table, chosen))
 
     def choose(self, windows: Sequence[TimeWindow], slot: int, hourly_only: bool = False) -> Selection:
         """Choose the levels to read, and note them."""

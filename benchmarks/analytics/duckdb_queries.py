@@ -90,6 +90,12 @@ def ways() -> str:
         FROM events WHERE {HAPPENED} GROUP BY original, destination"""
 
 
+def copies() -> str:
+    """Those of the columns of `ways` that hit rates need."""
+    return f"""SELECT original, destination, {_messages("enqueue")} AS sent, {_messages("forward")} AS copies,
+        count(*) AS events FROM events WHERE {HAPPENED} GROUP BY original, destination"""
+
+
 def clients(window: TimeWindow) -> str:
     """As transforms.clients."""
     at = f"(epoch_us(ts) // 1000 - {window.since_us // 1000})"  # epoch_ms would round

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +17,7 @@ from analytics.requests.question import RunQuestion
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
 from analytics.results.storage import JobResult
-from analytics.spark.event_frames import read_events
+from analytics.spark.event_frames import EventReader
 from benchmarks.analytics import duckdb_queries, traffic, whatif_rules
 
 
@@ -57,7 +56,7 @@ ASKED = (
     Asked("health", lambda window, _: [duckdb_queries.clients(window)]),
     Asked("dead-letters", lambda _, slot: [duckdb_queries.causes(slot)]),
     Asked("repeats", lambda *_: [duckdb_queries.repeats()]),
-    Asked("filters", lambda *_: [duckdb_queries.ways()]),
+    Asked("filters", lambda *_: [duckdb_queries.copies()]),
     Asked("orphans", lambda *_: [duckdb_queries.ways()]),
     Asked("whatif", whatif_rules.queries, points=120, trial=whatif_rules.TRIAL),
 )
@@ -66,8 +65,10 @@ ASKED = (
 def ask_spark(session: SparkSession, archive: Any, asked: Asked, window: TimeWindow) -> JobResult:
     """What the analysis finds, from reading to its charts and tables."""
     analysis = ANALYSES[asked.kind]
-    read = partial(read_events, session, archive)
-    question = RunQuestion(window, read, analysis.values(asked.parameters), traffic.DEFINITIONS, asked.trial)
+    reader = EventReader(session, archive)
+    question = RunQuestion(
+        window, reader.events, analysis.values(asked.parameters), traffic.DEFINITIONS, asked.trial, count=reader.counts
+    )
     return import_module(analysis.module).run(question, _collect)
 
 

@@ -54,15 +54,18 @@ class Analyst:
 
     def events(self):
         """Those of the window, for a transform."""
-        return self._read(self.window)
+        return self._reader().events(self.window)
 
-    def _read(self, *windows: TimeWindow):
-        from analytics.spark.event_frames import read_events
+    def _reader(self):
+        from analytics.spark.event_frames import EventReader
 
-        return read_events(self._spark, self._archive, *windows)
+        return EventReader(self._spark, self._archive)
 
     def ask(self, job, routing=None, **parameters):
         """The findings of a job, and its tables by name."""
-        question = RunQuestion(self.window, self._read, parameters, routing, began_us=self.window.since_us)
+        reader = self._reader()
+        question = RunQuestion(
+            self.window, reader.events, parameters, routing, began_us=self.window.since_us, count=reader.counts
+        )
         found = job.run(question, lambda _title, frame: frame.toArrow())
         return found, {table.name: table.rows.to_pylist() for table in found.tables}

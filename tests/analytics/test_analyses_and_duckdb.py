@@ -23,7 +23,9 @@ SLOT = 60
 @pytest.fixture
 def ask(spark, archive, events):
     """Carry out a job: its findings, tables by name."""
-    from analytics.spark.event_frames import read_events
+    from analytics.spark.event_frames import EventReader
+
+    reader = EventReader(spark, archive)
 
     def carry_out(job, window=WINDOW, began_us=None, **parameters):
         steps = []
@@ -33,9 +35,10 @@ def ask(spark, archive, events):
             return frame.toArrow()
 
         def read(*windows):
-            return events if windows == (WINDOW,) else read_events(spark, archive, *windows)
+            return events if windows == (WINDOW,) else reader.events(*windows)
 
-        found = job.run(RunQuestion(window, read, parameters, traffic.DEFINITIONS, began_us=began_us), collect)
+        question = RunQuestion(window, read, parameters, traffic.DEFINITIONS, began_us=began_us, count=reader.counts)
+        found = job.run(question, collect)
         assert len(steps) == job.STEPS
         return found, {table.name: table.rows.to_pylist() for table in found.tables}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,7 @@ def _tables(findings: JobResult) -> dict[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="session")
 def ask(done, spark):
     """A function that carries out an analysis of the load, or of another archive, once for each request."""
-    from analytics.spark.event_frames import read_events
+    from analytics.spark.event_frames import EventReader
 
     answers: dict[Any, Answer] = {}
     routing = done.node.ask(lambda admin: admin.definitions())
@@ -115,9 +114,10 @@ def ask(done, spark):
     ) -> Answer:
         key = kind, archive, id(trial), *sorted(parameters.items())
         if key not in answers:
+            reader = EventReader(spark, archive)
             question = RunQuestion(
-                done.window, partial(read_events, spark, archive), ANALYSES[kind].values(parameters), routing,
-                trial=trial, began_us=recording_start_us(archive),
+                done.window, reader.events, ANALYSES[kind].values(parameters), routing,
+                trial=trial, began_us=recording_start_us(archive), count=reader.counts,
             )  # fmt: skip
             findings = import_module(ANALYSES[kind].module).run(question, lambda _, frame: frame.toArrow())
             answers[key] = Answer(findings, _tables(findings))

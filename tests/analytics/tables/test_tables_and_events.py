@@ -1,6 +1,5 @@
 """Tables, raw events and rollups of the same traffic have the same counts, and analyses find the same in them."""
 
-from functools import partial
 from importlib import import_module
 
 import pyarrow.compute as pc
@@ -49,13 +48,14 @@ def storage(spark, archive):
 
 def answer(spark, archive, kind, window, storage=None):
     """Run a job: its result and which levels it read."""
-    from analytics.spark.event_frames import read_events
+    from analytics.spark.event_frames import EventReader
     from analytics.tables.reader import TableReader
 
+    reader = EventReader(spark, archive)
     tables = storage and TableReader(spark, storage, archive)
     question = RunQuestion(
-        window, partial(read_events, spark, archive), {}, traffic.DEFINITIONS,
-        began_us=window.since_us, tables=tables,
+        window, reader.events, {}, traffic.DEFINITIONS,
+        began_us=window.since_us, tables=tables, count=reader.counts,
     )  # fmt: skip
     found = import_module(ANALYSES[kind].module).run(question, lambda _, frame: frame.toArrow())
     return found, tables and tables.levels
