@@ -11,12 +11,13 @@ from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
 from brokerapp.errors import BrokerError, ConfigurationRefused
-from brokerapp.model.transport_connector import TRANSPORTS
+from brokerapp.system.environment import CLIENT_PORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.accounts.secret_key import secret_key
+from console.ops.client_addresses import OPENWIRE_SCHEMES, local_addresses, reachable
 from console.ops.command_line import UP_SUMMARY
-from console.ops.processes import missing_extras, process_specs, reachable
+from console.ops.processes import missing_extras, process_specs
 from console.ops.supervisor import Supervisor
 from console.upgrades.start import prepare_start
 
@@ -88,15 +89,18 @@ def welcome(environment, password: str | None) -> str:
     """Return the addresses and the sign-in of the installation; the password only on the first start."""
     host = reachable(environment.bind)
     kept = initial_admin.password_file()
-    extra = {scheme: f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()}
-    openwire = [f"tcp://{host}:{environment.openwire_port}"] if environment.openwire_port is not None else []
-    openwire += [extra.pop(scheme) for scheme in list(extra) if TRANSPORTS[scheme].openwire]
-    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra.values()])
+    addresses = local_addresses(environment, tuple(CLIENT_PORTS))
+    openwire = [each.uri for each in addresses if each.scheme in OPENWIRE_SCHEMES]
+    stomp = [each.stomp_text for each in addresses if each.scheme not in OPENWIRE_SCHEMES]
     scheme = "https" if environment.console_tls else "http"
     console = f"{scheme}://{host}:{environment.console_port}/"
+    if environment.is_url_set:
+        served = "" if environment.public_port == environment.console_port else f", served at {console}"
+        console = environment.console_url.rstrip("/") + "/" + served
     if environment.console_tls and environment.http_port is not None:
         console += f", redirected to from http://{host}:{environment.http_port}/"
-    metrics = f"{scheme}://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/"
+    monitor = f"{reachable(environment.plain_bind)}:{environment.monitor_port}"
+    metrics = f"{scheme}://{monitor}/metrics, /admin/xml/, /api/jolokia/"
     if environment.console_tls:
         metrics += ", also by http://"
     if password:
@@ -107,7 +111,7 @@ def welcome(environment, password: str | None) -> str:
   Sluice is ready.
 
     Console   {console}
-    STOMP     {stomp}
+    STOMP     {", ".join(stomp) or "at the addresses of OpenWire"}
     OpenWire  {", ".join([*openwire, "for JMS applications"]) if openwire else "not served"}
     Metrics   {metrics}
     Sign in   user {initial_admin.NAME}, {secret}

@@ -52,7 +52,7 @@ def _console(environment: Environment) -> uvicorn.Config:
 
 def _monitor(environment: Environment) -> uvicorn.Config:
     return uvicorn.Config(
-        "console.exporters.server.asgi:application", host=environment.bind, port=environment.monitor_port,
+        "console.exporters.server.asgi:application", host=environment.plain_bind, port=environment.monitor_port,
         lifespan="off", access_log=False, timeout_graceful_shutdown=CLOSING_SECONDS,
     )  # fmt: skip
 

@@ -116,9 +116,7 @@ async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, s
     from dataclasses import replace
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
-    settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted", stomp_port=0, openwire_port=None
-    )
+    settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, broker_name="hosted", client_ports={"stomp": 0})
     started = []
     start = broker_host._start_node
 
@@ -142,7 +140,7 @@ async def test_a_user_without_a_role_for_programs_is_refused_at_the_login_with_t
     for role in ("support", "client", "admin"):
         await asyncio.to_thread(make_user, role)
     settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted-roles", stomp_port=0, openwire_port=None
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-roles", client_ports={"stomp": 0}
     )
     node = await broker_host._start_node()
     try:
@@ -170,9 +168,7 @@ async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, setti
     from dataclasses import replace
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
-    settings.SLUICE = replace(
-        settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0, openwire_port=None
-    )
+    settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", client_ports={"stomp": 0})
     assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]
 
 
@@ -181,8 +177,9 @@ async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkey
 
     identity = Authority(tmp_path).issue("broker")
     settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways", stomp_port=0, openwire_port=0,
-        extra_ports={"stomp+ssl": 0, "ws": 0, "wss": 0}, tls_certificate=str(identity.p12), tls_password=PASSWORD,
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways",
+        client_ports={"stomp": 0, "tcp": 0, "stomp+ssl": 0, "ws": 0, "wss": 0},
+        tls_certificate=str(identity.p12), tls_password=PASSWORD,
     )  # fmt: skip
     node = await broker_host._start_node()
     try:
@@ -198,9 +195,7 @@ async def test_a_certificate_that_cannot_be_used_stops_the_start(settings, store
     settings.SLUICE = replace(
         settings.SLUICE,
         redis_url=store_url,
-        stomp_port=0,
-        openwire_port=None,
-        extra_ports={"wss": 0},
+        client_ports={"wss": 0},
         tls_certificate=str(tmp_path / "no"),
     )
     with pytest.raises(ConfigurationRefused, match=r"'wss' .* is not served: .*/no: No such file"):

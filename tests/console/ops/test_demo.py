@@ -6,6 +6,7 @@ import random
 import pytest
 
 from console.ops import demo
+from console.ops.client_addresses import ClientAddress
 
 SECONDS = 3.0
 
@@ -51,7 +52,7 @@ def test_an_order_that_somebody_else_sent_is_invoiced_with_what_it_has():
 
 
 def test_the_business_leaves_a_backlog_and_dead_letters(console, wait_for_mirror):
-    outcome = demo.run("127.0.0.1", console.port, "ada", "lovelace", SECONDS)
+    outcome = demo.run(ClientAddress("stomp", "127.0.0.1", console.port), "ada", "lovelace", SECONDS)
     assert outcome.orders > SECONDS * demo.QUIET_RATE
     assert outcome.done["Billing"] + outcome.refused == outcome.done["Shipping"] == outcome.orders
     assert outcome.refused > 0
@@ -62,9 +63,9 @@ def test_the_business_leaves_a_backlog_and_dead_letters(console, wait_for_mirror
 
 def test_a_wrong_password_is_named(broker):
     with pytest.raises(demo.DemoFailed, match=r"^the login was refused: .*password is wrong"):
-        demo.run("127.0.0.1", broker.port, "ada", "byron", SECONDS)
+        demo.run(ClientAddress("stomp", "127.0.0.1", broker.port), "ada", "byron", SECONDS)
 
 
 def test_a_broker_that_is_not_there_is_named():
     with pytest.raises(demo.DemoFailed, match=r"no STOMP connection to 127\.0\.0\.1:1$"):
-        demo.run("127.0.0.1", 1, "ada", "lovelace", SECONDS)
+        demo.run(ClientAddress("stomp", "127.0.0.1", 1), "ada", "lovelace", SECONDS)
