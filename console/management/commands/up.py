@@ -10,7 +10,7 @@ from brokerapp.backup.data_folder import check_decided
 from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
-from brokerapp.errors import BrokerError, ConfigurationRefused
+from brokerapp.errors import CONFIGURATION_EXIT_CODE, BrokerError, ConfigurationRefused
 from brokerapp.system.environment import CLIENT_PORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
@@ -18,7 +18,7 @@ from console.accounts.secret_key import secret_key
 from console.ops.client_addresses import OPENWIRE_SCHEMES, local_addresses, reachable
 from console.ops.command_line import UP_SUMMARY
 from console.ops.processes import missing_extras, process_specs
-from console.ops.supervisor import Supervisor
+from console.ops.supervisor import PermanentFailure, Supervisor
 from console.upgrades.start import prepare_start
 
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         refuse_undecided(environment)
         os.umask(OWNER_UMASK)  # of all that it starts, too
         if missing := list(missing_extras(environment)):
-            raise CommandError("\n".join(missing))
+            raise CommandError("\n".join(missing), returncode=CONFIGURATION_EXIT_CODE)
         self.stdout.write(f"starting Sluice in {environment.data}")
         if not environment.data.exists():
             check_start(environment)  # what is refused leaves no data folder behind
@@ -41,13 +41,15 @@ class Command(BaseCommand):
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice cannot start: {taken} with SLUICE_DATA") from taken
         except ConfigurationRefused as refused:  # the data folder cannot be created
-            raise CommandError(str(refused)) from refused
+            raise CommandError(str(refused), returncode=CONFIGURATION_EXIT_CODE) from refused
         check_start(environment)
         try:
             password = self.prepare(environment)
             supervisor.run(announce=lambda: self.say(welcome(environment, password)))
-        except BrokerError as refused:  # what is stored is of another version
-            raise CommandError(str(refused)) from refused
+        except (ConfigurationRefused, PermanentFailure) as refused:  # as what is stored by another version
+            raise CommandError(str(refused), returncode=CONFIGURATION_EXIT_CODE) from refused
+        except BrokerError as failed:
+            raise CommandError(str(failed)) from failed
 
     def prepare(self, environment) -> str | None:
         """Check and migrate what is stored; return the initial admin's password on the first start.
@@ -69,20 +71,21 @@ def refuse_undecided(environment) -> None:
     """Raise CommandError for a data folder that was restored from a backup, until an operator says what it is."""
     try:
         check_decided(environment.data)
-    except BrokerError as refused:
-        raise CommandError(str(refused)) from refused
+    except ConfigurationRefused as refused:
+        raise CommandError(str(refused), returncode=CONFIGURATION_EXIT_CODE) from refused
 
 
 def check_start(environment) -> None:
     """Raise CommandError with a sentence for each port that is not available, and for a certificate that is no use."""
-    troubles = list(port_problems(port_uses(environment)))
+    troubles, code = list(port_problems(port_uses(environment))), 1
     if environment.tls_certificate:
         try:
             server_context(tls_stores(environment))
         except ConfigurationRefused as wrong:
             troubles.append(str(wrong))
+            code = CONFIGURATION_EXIT_CODE
     if troubles:
-        raise CommandError("\n".join(troubles))
+        raise CommandError("\n".join(troubles), returncode=code)
 
 
 def welcome(environment, password: str | None) -> str:

@@ -58,7 +58,7 @@ def test_a_port_without_tls_has_its_usual_number_another_one_or_is_switched_off(
 
 
 def test_an_installation_without_a_port_for_clients_is_refused():
-    with pytest.raises(ConfigurationRefused, match="^no client could connect to the broker: set a port in one of SLUI"):
+    with pytest.raises(ConfigurationRefused, match=r"^no client could connect to the broker: set a port in one of "):
         Environment.read({"SLUICE_STOMP_PORT": "", "SLUICE_OPENWIRE_PORT": ""})
 
 

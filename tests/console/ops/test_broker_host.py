@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 from channels.layers import get_channel_layer
+from redis import StrictRedis
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.store.server.embedded import EmbeddedStore
 from console.broker.live.run_notices import notices
 from console.ops import broker_host
 from console.ops.broker_host import Authenticator, lifespan
@@ -77,8 +79,8 @@ async def test_name_and_password_are_not_run_together_when_remembered(db):
     assert await authenticate("supportp", "assword") is None
 
 
-async def run_lifespan(events: list[str], before_the_end=lambda: None) -> list[str]:
-    """The answers to these events of an ASGI server."""
+async def run_lifespan(events: list[str], before_the_end=lambda: None, state: dict | None = None) -> list[str]:
+    """The answers to these events of an ASGI server, whose state the application may change."""
     sent = []
 
     async def receive() -> dict:
@@ -89,7 +91,7 @@ async def run_lifespan(events: list[str], before_the_end=lambda: None) -> list[s
     async def send(message: dict) -> None:
         sent.append(message["type"])
 
-    await lifespan({"type": "lifespan"}, receive, send)
+    await lifespan({"type": "lifespan", "state": {} if state is None else state}, receive, send)
     return sent
 
 
@@ -169,7 +171,24 @@ async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, setti
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
     settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", client_ports={"stomp": 0})
-    assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]
+    state = {}
+    assert await run_lifespan(["lifespan.startup"], state=state) == ["lifespan.startup.failed"]
+    assert state == {}, "a store that is away comes back: the process is to be started again"
+
+
+async def test_a_store_that_evicts_keys_ends_the_web_process_with_the_exit_code_of_its_configuration(
+    monkeypatch, settings, tmp_path
+):
+    from dataclasses import replace
+
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    state = {}
+    with EmbeddedStore(tmp_path / "store") as store, StrictRedis.from_url(store.url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        client.config_set("maxmemory", "100mb")
+        settings.SLUICE = replace(settings.SLUICE, redis_url=store.url, client_ports={"stomp": 0})
+        assert await run_lifespan(["lifespan.startup"], state=state) == ["lifespan.startup.failed"]
+    assert state["configuration"].startswith("the store's server evicts keys when its memory is full: set its maxmem")
 
 
 async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkeypatch, store_url, settings, tmp_path):
