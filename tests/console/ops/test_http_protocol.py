@@ -1,6 +1,7 @@
 """Test that what is not HTTP is reported once, with the address that it came from."""
 
 import asyncio
+import logging
 
 import uvicorn
 
@@ -16,6 +17,7 @@ async def test_what_is_not_http_is_reported_by_its_address_once_a_minute_in_plac
     async with asyncio.timeout(20):
         while not server.started:
             await asyncio.sleep(0.01)
+        logging.getLogger().addHandler(caplog.handler)  # the application set up logging when it was loaded
         own = []
         for _ in range(2):
             reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
