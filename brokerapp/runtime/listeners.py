@@ -35,6 +35,12 @@ class ListenAddress:
     conventions: NamingConventions = PLAIN
     discovery: str = ""  #: the group of brokers in which its address is announced, as a uri
 
+    @property
+    def certificate_until(self) -> int:
+        """Return when the certificate that is shown ends, in seconds since the epoch; 0: there is none."""
+        end = self.tls and self.tls.held.valid_until
+        return int(end.timestamp()) if end else 0
+
 
 async def check_free(wanted: Iterable[ListenAddress]) -> None:
     """Raise ConfigurationRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
@@ -150,6 +156,7 @@ class Listeners:
                 each.endpoint.connection_count,
                 each.endpoint.refused_count,
                 each.endpoint.accepted_count,
+                certificate_until=each.listen.certificate_until,
             )
             for each in self._open
         ]

@@ -10,6 +10,7 @@ import pytest
 
 from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.connections import tls_renewal
+from brokerapp.connections.key_stores import read_certificate
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.openwire.commands import Response
 from brokerapp.openwire.wire_format_options import WireFormatOptions
@@ -60,6 +61,8 @@ def test_a_renewed_certificate_is_shown_at_every_listener_and_open_connections_s
     shutil.copy(renewed.p12, tmp_path / "broker.p12")
     for port in node.ports:
         wait_until(lambda port=port: shown(port) == renewed.der, f"the new certificate at port {port}")
+    reported = {each.connector: each.certificate_until for each in node.node._parts.listeners.stats()}
+    assert reported == dict.fromkeys(SCHEMES, int(read_certificate(KeyStore(str(renewed.pem))).valid_until.timestamp()))
 
     assert isinstance(openwire.connect(), Response), "a connection that was open before is used on"
     stomp.tell("SEND", {"destination": "/queue/renewed"}, b"still here")
