@@ -57,7 +57,7 @@ def test_a_renewed_certificate_is_shown_at_every_listener_and_open_connections_s
     openwire.agree(WireFormatOptions())
     stomp.tell("SUBSCRIBE", {"destination": "/queue/renewed", "id": "1"})
 
-    renewed = authority.issue("second")
+    renewed = authority.issue("second", days=40)
     shutil.copy(renewed.p12, tmp_path / "broker.p12")
     for port in node.ports:
         wait_until(lambda port=port: shown(port) == renewed.der, f"the new certificate at port {port}")
