@@ -200,7 +200,7 @@ def judge_plain(found: PlainPorts) -> Iterator[Finding]:
         settings = " or ".join(dict.fromkeys(each.host_setting for each in found.ports))
         yield Finding.warning(
             f"Other machines can connect without TLS, and send passwords unencrypted: {names}.",
-            "Set SLUICE_PLAIN_BIND=127.0.0.1, or leave the variable of a port that nobody needs empty."
+            "Set SLUICE_PLAIN_BIND=127.0.0.1, or leave the variable of a port that is not needed empty."
             if settings in _BINDS
             else f"Set {settings} to 127.0.0.1.",
         )

@@ -72,3 +72,11 @@ def test_a_renewed_certificate_is_shown_at_every_listener_and_open_connections_s
     assert stomp.hear().body == b"from a new one"
     for each in (stomp, later, openwire):
         each.close()
+
+
+def test_a_client_that_does_not_trust_the_certificate_is_reported_by_the_connector(node, caplog):
+    for scheme, port in zip(SCHEMES, node.ports, strict=True):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            RawClient(port, tls=ssl.create_default_context())
+        wait_until(lambda scheme=scheme: f"connector {scheme}: TLS handshake with 127.0.0.1:" in caplog.text, scheme)
+    assert caplog.text.count("the client does not trust the authority that signed the certificate") == len(SCHEMES)
