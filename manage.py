@@ -34,7 +34,7 @@ def main() -> None:
         from brokerapp.errors import CONFIGURATION_EXIT_CODE
 
         sys.stderr.write(f"error: {error}\n")
-        sys.exit(CONFIGURATION_EXIT_CODE)
+        sys.exit(CONFIGURATION_EXIT_CODE if sys.argv[1] == "up" else 1)  # of a service, which systemd restarts else
 
 
 def list_verbs() -> None:

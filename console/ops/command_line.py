@@ -96,5 +96,5 @@ def _run_command(name: str, **options: Any) -> int:
         return error.returncode
     except ImproperlyConfigured as error:  # a variable that the settings cannot use
         write_error(error)
-        return CONFIGURATION_EXIT_CODE
+        return CONFIGURATION_EXIT_CODE if name == "up" else 1
     return 0

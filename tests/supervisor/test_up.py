@@ -1,12 +1,15 @@
 """`manage.py up` where it cannot start; that it does is part of tests/e2e."""
 
+import os
 import socket
 import subprocess
+import sys
 
 import pytest
 from django.core.management.base import CommandError
 
-from brokerapp.system.environment import Environment
+from brokerapp.errors import CONFIGURATION_EXIT_CODE
+from brokerapp.system.environment import PROJECT, Environment
 from console.management.commands import up
 from tests.certificates import Authority
 from tests.e2e.installation import Installation
@@ -21,6 +24,16 @@ def test_a_taken_port_stops_the_start_and_is_named(tmp_path):
     assert f"port {here.stomp} on 127.0.0.1, configured for STOMP, is taken" in done.stderr
     assert "set SLUICE_STOMP_PORT to another port" in done.stderr
     assert not here.folder.exists(), "a start that is refused leaves nothing"
+
+
+@pytest.mark.parametrize(
+    "command", [["manage.py", "up"], ["-c", "from brokerapp.management.sluice import main; main()", "up"]]
+)
+def test_a_variable_that_cannot_be_used_ends_with_the_exit_code_for_services(tmp_path, command):
+    variables = os.environ | {"SLUICE_DATA": str(tmp_path / "data"), "SLUICE_PORT": "abc"}
+    done = subprocess.run([sys.executable, *command], cwd=PROJECT, env=variables, capture_output=True, text=True)
+    assert done.returncode == CONFIGURATION_EXIT_CODE
+    assert done.stderr == "error: SLUICE_PORT=abc must be a whole number of 0 or more\n"
 
 
 def environment(tmp_path, **variables: str) -> Environment:
