@@ -31,7 +31,10 @@ def main() -> None:
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:  # a variable that the settings cannot use
-        sys.exit(f"error: {error}")
+        from brokerapp.errors import CONFIGURATION_EXIT_CODE
+
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(CONFIGURATION_EXIT_CODE if sys.argv[1] == "up" else 1)  # of a service, which systemd restarts else
 
 
 def list_verbs() -> None:

@@ -158,6 +158,10 @@ class ConfigurationRefused(BrokerError):
     code = "configuration"
 
 
+#: Exit code of processes that a configuration keeps from starting (EX_CONFIG of sysexits.h): not to be restarted.
+CONFIGURATION_EXIT_CODE = 78
+
+
 class BackupRefused(BrokerError):
     """A backup that cannot be written or restored: why, and what to do."""
 

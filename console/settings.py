@@ -238,12 +238,16 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "console.ops.log_filters.OneLineFormatter"}},
-    "filters": {"wrong host": {"()": "console.ops.log_filters.DisallowedHostFilter"}},
+    "filters": {
+        "wrong host": {"()": "console.ops.log_filters.DisallowedHostFilter"},
+        "invalid request": {"()": "console.ops.log_filters.InvalidRequestFilter"},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django.request": {"level": "ERROR"},  # denials are in the audit trail, refusals on their page
         "django.security.DisallowedHost": {"level": "WARNING", "filters": ["wrong host"]},
         "axes": {"level": "WARNING"},
+        "uvicorn.error": {"filters": ["invalid request"]},
     },
 }

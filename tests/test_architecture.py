@@ -318,6 +318,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "brokerapp.connections.heart_beats",
         "brokerapp.connections.client_connection",
         "brokerapp.connections.client_socket",
+        "brokerapp.connections.shared_port",
         "brokerapp.stomp.transport.websocket_base",
         "brokerapp.stomp.transport.connection",
         "brokerapp.stomp.transport.websocket",

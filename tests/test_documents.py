@@ -28,6 +28,9 @@ BASES = ("", "brokerapp", "brokerapp/nodes", "brokerapp/network", "brokerapp/clu
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FILE = re.compile(r"`([\w./]+/[\w.]+\.(?:py|lua|html|js|css|xml|md))`")
 _MODULE = re.compile(r"`([a-z_]+\.(?:py|lua))`")
+_PAGE = re.compile(r"\bdocs/[\w/-]+\.md")
+#: Folders of code.
+CODE = ("brokerapp", "console", "analytics")
 #: Names with the ending of a module that are none of ours.
 _OTHERS = frozenset({"stomp.py"})
 #: Decisions say what was so when they were made.
@@ -70,6 +73,18 @@ def test_every_module_that_a_document_names_without_its_folder_exists(name):
     ).stdout.split()
     modules = {Path(each).name for each in tracked} | _OTHERS
     assert [each for each in _MODULE.findall((PROJECT / name).read_text()) if each not in modules] == []
+
+
+def texts_of_users() -> list[Path]:
+    """Templates, and modules, whose texts and errors name pages of the documentation."""
+    folders = [(PROJECT / "templates", "*.html"), *((PROJECT / each, "*.py") for each in CODE)]
+    return [file for folder, pattern in folders for file in sorted(folder.rglob(pattern))]
+
+
+def test_every_page_of_the_documentation_that_a_template_or_a_module_names_exists():
+    named = {(name, file) for file in texts_of_users() for name in _PAGE.findall(file.read_text())}
+    assert len(named) > 10, "the pattern finds them"
+    assert sorted(f"{file.relative_to(PROJECT)}: {name}" for name, file in named if not (PROJECT / name).exists()) == []
 
 
 def test_the_index_names_every_page():

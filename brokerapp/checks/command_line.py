@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from brokerapp.checks import runner
 from brokerapp.checks.installation import Installation, described, of_configuration, of_environment
@@ -18,6 +19,8 @@ from brokerapp.config import read_config
 from brokerapp.errors import BrokerError, ConfigurationRefused
 from brokerapp.system.environment import Environment, default_data_directory
 from brokerapp.system.store_address import check_replicas, check_store_url
+
+S = TypeVar("S")
 
 _DESCRIPTION = (
     "Check an installation, running or stopped. Nothing is changed. The exit code is 1 when a check failed, and 0 with "
@@ -36,7 +39,7 @@ def check(arguments: list[str], program: str) -> int:
     if (options.config is None) != (options.data is None):
         parser.error("--config and --data are needed together")
     try:
-        here = answered(lambda: _installation(options), options.data)
+        here = answered(_installation, options, options.data)
     except (BrokerError, OSError) as error:
         parser.error(str(error))
     return report(BROKER_CHECKS, here, as_json=options.json)
@@ -49,13 +52,13 @@ def argument_parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def answered(read: Callable[[], Installation], data: Path | None = None) -> Installation:
-    """Read what is to be checked; `data` None: as environment variables say.
+def answered(read: Callable[[S], Installation], subject: S, data: Path | None = None) -> Installation:
+    """Read what is to be checked from a subject; `data` None: as environment variables say.
 
     Raises ConfigurationRefused where the data folder does not answer, as a mounted disk may.
     """
     try:
-        return read_within_limit(read)
+        return read_within_limit(read, subject)
     except TimeoutError:
         folder = data or os.environ.get("SLUICE_DATA") or default_data_directory(os.environ)
         raise ConfigurationRefused(

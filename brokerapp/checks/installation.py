@@ -37,6 +37,11 @@ class Installation:
     environment: Environment | None = None  #: None: a node without a console
 
     @property
+    def has_tls(self) -> bool:
+        """Return whether a certificate is configured."""
+        return any(each.stores.key_store is not None for each in self.certificates)
+
+    @property
     def is_running(self) -> bool:
         """Return whether a process owns the data directory or the embedded store in it, or is the node of it."""
         if is_locked(self.data) or (self.store_folder is not None and is_locked(self.store_folder)):
@@ -63,14 +68,14 @@ class Installation:
 
 def of_environment(environment: Environment) -> Installation:
     """Return the installation that environment variables describe (`make run`)."""
-    schemes = {port for scheme, port in environment.extra_ports.items() if TRANSPORTS[scheme].tls}
+    with_tls = {each.number for each in environment.listeners if each.setting.tls}
     if environment.console_tls:
-        schemes.add(environment.console_port)
+        with_tls.add(environment.console_port)
     hosts = (urlsplit(environment.console_url).hostname or "",) if environment.console_tls else ()
     return Installation(
         environment.data, environment.broker_name, environment.redis_url,
         environment.store if environment.owns_store else None, environment.replicas, tuple(port_uses(environment)),
-        (CertificateUse(tls_stores(environment), hosts, _addresses(environment.bind, schemes)),), environment,
+        (CertificateUse(tls_stores(environment), hosts, _addresses(environment.bind, with_tls)),), environment,
     )  # fmt: skip
 
 
@@ -86,6 +91,7 @@ def of_configuration(config: BrokerConfig, data: Path, redis: str | None, replic
             f"the port of transportConnector {each.name}",
             each.host,
             f"the host of transportConnector {each.name}",
+            is_plain=not TRANSPORTS[each.scheme].tls,
         )
         for each in served
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from brokerapp.checks.port_holders import belongs_to, listening_processes, program_of
 from brokerapp.checks.results import CHECK_LATER, Finding
 from brokerapp.system import extras
-from brokerapp.system.environment import EXTRA_PORTS, Environment
+from brokerapp.system.environment import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,30 @@ class PortUse:
     variable: str
     host: str = "127.0.0.1"
     host_setting: str = "SLUICE_BIND"
+    is_plain: bool = False  #: whether clients and monitors may sign in there without TLS
+
+
+_BINDS = ("SLUICE_BIND", "SLUICE_PLAIN_BIND")
+#: What ports for clients are called, where not by their scheme.
+_USES = {"stomp": "STOMP", "tcp": "OpenWire"}
 
 
 def port_uses(environment: Environment) -> list[PortUse]:
     """Return every port that the processes of an installation listen on."""
-    found: list[tuple[int | None, str, str]] = [
-        (environment.console_port, "the console", "SLUICE_PORT"),
-        (environment.http_port if environment.console_tls else None, "redirection to HTTPS", "SLUICE_HTTP_PORT"),
-        (environment.stomp_port, "STOMP", "SLUICE_STOMP_PORT"),
-        (environment.openwire_port, "OpenWire", "SLUICE_OPENWIRE_PORT"),
-        *((port, scheme, EXTRA_PORTS[scheme]) for scheme, port in environment.extra_ports.items()),
-        (environment.monitor_port, "monitoring", "SLUICE_MONITOR_PORT"),
-        (environment.spark_port if _starts_spark(environment) else None, "Spark", "SLUICE_SPARK_PORT"),
-    ]
-    return [PortUse(port, use, variable, environment.bind) for port, use, variable in found if port is not None]
+    bind, plain = environment.bind, environment.plain_bind
+    plain_setting = _BINDS[plain != bind]
+    found = [PortUse(environment.console_port, "the console", "SLUICE_PORT", bind)]
+    if environment.console_tls and environment.http_port is not None:
+        found.append(PortUse(environment.http_port, "redirection to HTTPS", "SLUICE_HTTP_PORT", bind))
+    for scheme, host, number, setting in environment.listeners:
+        use, host_setting = _USES.get(scheme, scheme), "SLUICE_BIND" if setting.tls else plain_setting
+        found.append(PortUse(number, use, setting.variable, host, host_setting, is_plain=not setting.tls))
+    found.append(
+        PortUse(environment.monitor_port, "monitoring", "SLUICE_MONITOR_PORT", plain, plain_setting, is_plain=True)
+    )
+    if _starts_spark(environment):
+        found.append(PortUse(environment.spark_port, "Spark", "SLUICE_SPARK_PORT"))
+    return found
 
 
 def _starts_spark(environment: Environment) -> bool:
@@ -46,7 +56,8 @@ def _starts_spark(environment: Environment) -> bool:
 def port_problems(wanted: Sequence[PortUse]) -> Iterator[str]:
     """Yield a sentence for every port that is not available, with the variable to set."""
     users: dict[int, str] = {}
-    wrong_hosts = {host: problem for host in {each.host for each in wanted} if (problem := host_problem(host))}
+    settings = {each.host: each.host_setting for each in reversed(wanted)}
+    wrong_hosts = {host: problem for host, name in settings.items() if (problem := host_problem(host, name))}
     yield from wrong_hosts.values()
     for port in wanted:
         if port.host in wrong_hosts:
@@ -59,13 +70,13 @@ def port_problems(wanted: Sequence[PortUse]) -> Iterator[str]:
         users.setdefault(port.number, port.use)
 
 
-def host_problem(host: str) -> str:
-    """Return why no port of an installation can be opened at SLUICE_BIND; "" where one can."""
+def host_problem(host: str, setting: str) -> str:
+    """Return why no port can be opened at an address, which `setting` names; "" where one can."""
     try:
         with socket.socket(_family(host)) as probe:
             probe.bind((host, 0))
     except OSError as error:
-        return f"SLUICE_BIND={host} cannot be used ({error.strerror}): set it to an address of this machine"
+        return f"{setting}={host} cannot be used ({error.strerror}): set it to an address of this machine"
     return ""
 
 
@@ -167,3 +178,31 @@ def judge_ports(found: PortStates) -> Iterator[Finding]:
         yield Finding.ok(f"Free: {', '.join(f'{each.port.number} ({each.port.use})' for each in silent)}.")
     if ours:
         yield Finding.ok(f"Held by Sluice: {', '.join(f'{each.port.number} ({each.port.use})' for each in ours)}.")
+
+
+# -- without TLS
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPorts:
+    """The ports without TLS that other machines can reach, and whether TLS is configured."""
+
+    ports: tuple[PortUse, ...]
+    has_tls: bool
+
+
+def judge_plain(found: PlainPorts) -> Iterator[Finding]:
+    """Judge whether other machines can send passwords unencrypted where TLS is configured."""
+    if not found.has_tls:
+        yield Finding.skipped("TLS is not configured.")
+    elif found.ports:
+        names = ", ".join(f"{each.number} ({each.use})" for each in found.ports)
+        settings = " or ".join(dict.fromkeys(each.host_setting for each in found.ports))
+        yield Finding.warning(
+            f"Other machines can connect without TLS, and send passwords unencrypted: {names}.",
+            "Set SLUICE_PLAIN_BIND=127.0.0.1, or leave the variable of a port that is not needed empty."
+            if settings in _BINDS
+            else f"Set {settings} to 127.0.0.1.",
+        )
+    else:
+        yield Finding.ok("Ports without TLS accept connections from this machine only.")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from brokerapp.checks.results import Check, CheckResult, Finding
 
-T = TypeVar("T")
+S, T = TypeVar("S"), TypeVar("T")
 #: Seconds that a measurement may take. The longest ones wait for servers, at most 5 s for each.
 LIMIT_SECONDS = 15.0
 
@@ -25,7 +24,7 @@ class _Measurement:
     def __init__(self, measure: Callable[[Any], Any], subject: Any) -> None:
         self._measure, self._subject = measure, subject
         self._value: Any = None
-        self._problem = ""
+        self._error: Exception | None = None
         self._seconds = 0.0
         self._began = time.monotonic()
         # A daemon: a process may end while it hangs, as a mounted disk may.
@@ -36,7 +35,7 @@ class _Measurement:
         try:
             self._value = self._measure(self._subject)
         except Exception as error:  # whatever it is, it must not hide what the other checks found
-            self._problem = _described(error)
+            self._error = error
         self._seconds = time.monotonic() - self._began
 
     @property
@@ -52,13 +51,19 @@ class _Measurement:
         """Wait until it is done, for no longer than so many seconds since it began."""
         self._thread.join(max(0.0, self._began + limit - time.monotonic()))
 
+    def result(self) -> Any:
+        """Return what was measured, once it is done. Raises what the function raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
     def judged(self, check: Check, limit: float) -> CheckResult:
         """Return the result of a check that needs this measurement."""
         if self.is_running:
             waited = max(limit, time.monotonic() - self._began)
             text = f"The check did not answer within {round(waited, 1):g} s."
             return _result(check, [Finding.failure(text, "Look for a server or disk that does not answer.")], waited)
-        problem = self._problem
+        problem = _described(self._error) if self._error is not None else ""
         if not problem:
             try:
                 return _result(check, check.judge(self._value), self._seconds)
@@ -68,21 +73,19 @@ class _Measurement:
         return _result(check, [Finding.failure(text, "Correct this, then check again.")], self._seconds)
 
 
-def read_within_limit(read: Callable[[], T]) -> T:
+def read_within_limit(read: Callable[[S], T], subject: S) -> T:
     """Return what a function returns, whose files may be on a disk that does not answer.
 
-    Raises TimeoutError where it takes too long, and what the function raises.
+    Raises TimeoutError where it takes too long, and what the function raises. While it hangs it is not called again for
+    the same subject.
     """
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(read())
-        except BaseException as error:  # raised below, in the thread that waits
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="check of the files", daemon=True).start()
-    return done.result(LIMIT_SECONDS)
+    reading = _begun(read, subject)
+    reading.wait(LIMIT_SECONDS)
+    if reading.is_running:
+        _remember_hanging([reading])
+        raise TimeoutError(f"not within {LIMIT_SECONDS:g} s")
+    value: T = reading.result()
+    return value
 
 
 def _described(error: Exception) -> str:
@@ -95,6 +98,11 @@ def _begun(measure: Callable[[Any], Any], subject: Any) -> _Measurement:
         _hanging[:] = [each for each in _hanging if each.is_running]
         earlier = next((each for each in _hanging if each.is_of(measure, subject)), None)
     return earlier or _Measurement(measure, subject)
+
+
+def _remember_hanging(measurements: Iterable[_Measurement]) -> None:
+    with _hanging_lock:
+        _hanging.extend(each for each in measurements if each.is_running and each not in _hanging)
 
 
 def _result(check: Check, findings: Iterable[Finding], seconds: float) -> CheckResult:
@@ -113,6 +121,5 @@ def run_checks(checks: Sequence[Check], subject: Any, limit: float = LIMIT_SECON
             measurements[check.measure] = _begun(check.measure, subject)
     for each in measurements.values():
         each.wait(limit)
-    with _hanging_lock:
-        _hanging.extend(each for each in measurements.values() if each.is_running and each not in _hanging)
+    _remember_hanging(measurements.values())
     return [measurements[check.measure].judged(check, limit) for check in checks]

@@ -6,11 +6,12 @@ from brokerapp.checks import certificates, disk, ports, restored, store, system,
 from brokerapp.checks.certificates import CertificateReading
 from brokerapp.checks.disk import DiskUse, FsyncTimes
 from brokerapp.checks.installation import Installation
-from brokerapp.checks.ports import PortStates
+from brokerapp.checks.ports import PlainPorts, PortStates
 from brokerapp.checks.restored import RestoredReading
 from brokerapp.checks.results import Check
 from brokerapp.checks.store import StoreReading
 from brokerapp.checks.system import SystemLimits
+from brokerapp.model.transport_connector import is_loopback
 from brokerapp.store.server.embedded import is_answering
 
 NETWORK, DISK, STORE, SYSTEM, TLS, VERSIONS = "Network", "Disk", "Store", "System", "TLS", "Versions"
@@ -18,6 +19,10 @@ NETWORK, DISK, STORE, SYSTEM, TLS, VERSIONS = "Network", "Disk", "Store", "Syste
 
 def _ports(here: Installation) -> PortStates:
     return ports.measure_ports(here.ports, here.data, here.is_running, here.is_starting)
+
+
+def _plain_ports(here: Installation) -> PlainPorts:
+    return PlainPorts(tuple(each for each in here.ports if each.is_plain and not is_loopback(each.host)), here.has_tls)
 
 
 def _disk(here: Installation) -> DiskUse:
@@ -69,6 +74,7 @@ BROKER_CHECKS: tuple[Check, ...] = (
     Check("system.files", SYSTEM, "Open files", _system, system.judge_files),
     Check("system.overcommit", SYSTEM, "Memory overcommit", _system, system.judge_overcommit),
     Check("system.huge_pages", SYSTEM, "Huge pages", _system, system.judge_huge_pages),
+    Check("tls.plain_ports", TLS, "Ports without TLS", _plain_ports, ports.judge_plain),
     Check("tls.certificates", TLS, "Certificates", _certificates, certificates.judge_certificates),
     Check("versions.python", VERSIONS, "Sluice and Python", versions.measure_versions, versions.judge_python),
     Check("versions.libraries", VERSIONS, "Libraries", versions.measure_versions, versions.judge_libraries),

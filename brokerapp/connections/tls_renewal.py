@@ -43,6 +43,7 @@ class RenewedFromFiles(Generic[_Made]):
         self._lock = threading.Lock()
         self._states = self._file_states()  # before they are read: what changes meanwhile is seen the next time
         self._latest = make(stores)
+        self.valid_until = self._read_end()  #: end of the own certificate in use; None: there is none
         self.problem = ""  #: why the files as they are now cannot be used; "": they are in use
 
     def latest(self) -> _Made:
@@ -66,21 +67,26 @@ class RenewedFromFiles(Generic[_Made]):
             else:
                 self.problem = ""
                 logger.info("%s: new connections use the changed %s", self._use, ", ".join(self._files))
+                self.valid_until = self._read_end()
                 self._warn_of_expired()
+
+    def _read_end(self) -> datetime | None:
+        """Return when the own certificate ends; None where there is none."""
+        if self._stores.key_store is None:
+            return None
+        from brokerapp.connections import key_stores  # takes ten megabytes, which nodes without TLS do without
+
+        with contextlib.suppress(ConfigurationRefused, OSError):  # changed again since
+            return key_stores.read_certificate(self._stores.key_store).valid_until
+        return None
 
     def _warn_of_expired(self) -> None:
         """Report a certificate that came expired: it is used as it is asked for, and clients refuse it."""
-        from brokerapp.connections import key_stores  # takes ten megabytes, which nodes without TLS do without
-
-        if self._stores.key_store is None:
-            return
-        with contextlib.suppress(ConfigurationRefused, OSError):  # changed again since
-            until = key_stores.read_certificate(self._stores.key_store).valid_until
-            if until < datetime.now(UTC):
-                logger.warning(
-                    "%s: the certificate in %s expired on %s: clients refuse it",
-                    self._use, self._stores.key_store.path, f"{until:%Y-%m-%d}",
-                )  # fmt: skip
+        if self._stores.key_store is not None and self.valid_until is not None and self.valid_until < datetime.now(UTC):
+            logger.warning(
+                "%s: the certificate in %s expired on %s: clients refuse it",
+                self._use, self._stores.key_store.path, f"{self.valid_until:%Y-%m-%d}",
+            )  # fmt: skip
 
     def _file_states(self) -> list[_FileState]:
         return [_file_state(each) for each in self._files]

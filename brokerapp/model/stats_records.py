@@ -196,6 +196,7 @@ class ListenerStats:
     connections: int = 0  #: of the connector, open now
     refused: int = 0  #: connections of the connector that were one too many
     accepted: int = 0  #: connections of the connector since the node started
+    certificate_until: int = 0  #: end of the certificate that it shows, seconds since the epoch; 0: it has no TLS
 
     def to_json(self) -> JsonObject:
         """Return the object as values that JSON can hold."""

@@ -70,6 +70,9 @@ NODE_METRICS = (
 )  # fmt: skip
 
 
+CERTIFICATE_HELP = "End of the certificate that a connector with TLS shows, in seconds since the epoch"
+
+
 def _uptime(node: NodeStatus) -> float:
     return max(0, node.seen_ms - node.started_ms) / 1000
 
@@ -161,6 +164,20 @@ def of_each_node(nodes: Sequence[NodeStatus], *, is_open: bool) -> Iterator[str]
         samples = [Sample(found, labels) for labels, found in values if found is not None]
         if samples:
             yield metric(PREFIX + name, type, help, samples, suffix(type) if is_open else "")
+    yield from certificate_metrics(nodes)
+
+
+def certificate_metrics(nodes: Iterable[NodeStatus]) -> Iterator[str]:
+    """Yield the metric of certificates, with the labels `node` and `connector`; none where no connector has TLS."""
+    ends = {
+        label_text({"node": node.name or node.node, "connector": each["connector"]}): each["certificate_until"]
+        for node in nodes
+        for each in node.listeners
+        if each.get("certificate_until")  # nodes of an earlier version do not say it
+    }
+    if ends:
+        samples = [Sample(until, labels) for labels, until in ends.items()]
+        yield metric("sluice_node_certificate_expiry_timestamp_seconds", GAUGE, CERTIFICATE_HELP, samples)
 
 
 def nodes_up(nodes: Sequence[NodeStatus]) -> str:
@@ -183,6 +200,7 @@ def of_one_node(node: NodeStatus) -> Iterator[str]:
     for name, type, help, value in store_metrics([node]):
         yield _plain_metric(name, type, help, [Sample(value)])
     yield from shard_metrics([node])
+    yield from certificate_metrics([node])
     for name, type, help, read in NODE_METRICS:
         if (found := read(node)) is not None:
             yield _plain_metric(PREFIX + name, type, help, [Sample(found, up.labels)])

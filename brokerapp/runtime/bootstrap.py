@@ -55,18 +55,17 @@ async def start_node(environment: Environment, authenticate: Authenticate | None
 
 def _installed(environment: Environment) -> BrokerConfig:
     """Return the configuration of an installation: the environment's ports, the users' permissions, defaults else."""
-    config = default_config(environment.broker_name, environment.stomp_port, environment.bind)
-    ways = [(scheme, scheme, port) for scheme, port in environment.extra_ports.items()]
-    if environment.openwire_port is not None:
-        ways.insert(0, ("openwire", "tcp", environment.openwire_port))
-    extra = (TransportConnector(name, scheme, environment.bind, port) for name, scheme, port in ways)
-    connectors = (*config.connectors, *extra)
+    connectors = tuple(
+        TransportConnector("openwire" if each.scheme == "tcp" else each.scheme, each.scheme, each.host, each.number)
+        for each in environment.listeners
+    )
     cluster = None
     if environment.cluster:
         cluster = ClusterSettings(
             read_members(environment.cluster), environment.cluster_master, environment.cluster_user,
             environment.cluster_password,
         )  # fmt: skip
+    config = default_config(environment.broker_name)
     return replace(
         config, connectors=connectors, tls=tls_stores(environment), authorization=INSTALLATION_GRANTS, cluster=cluster
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from brokerapp.connections.connector_state import ClientServices, ConnectorState
 from brokerapp.connections.login import Authenticate
+from brokerapp.connections.shared_port import SharedPort, open_sockets
 from brokerapp.connections.tls_renewal import ServerContext
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
 from brokerapp.errors import ConfigurationRefused
@@ -34,6 +35,12 @@ class ListenAddress:
     conventions: NamingConventions = PLAIN
     discovery: str = ""  #: the group of brokers in which its address is announced, as a uri
 
+    @property
+    def certificate_until(self) -> int:
+        """Return when the certificate that is shown ends, in seconds since the epoch; 0: there is none."""
+        end = self.tls and self.tls.held.valid_until
+        return int(end.timestamp()) if end else 0
+
 
 async def check_free(wanted: Iterable[ListenAddress]) -> None:
     """Raise ConfigurationRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
@@ -57,10 +64,13 @@ def _refused(listen: ListenAddress, error: OSError) -> ConfigurationRefused:
     )
 
 
+_Server = asyncio.Server | SharedPort
+
+
 @dataclass(slots=True)
 class _Listener:
     listen: ListenAddress
-    server: asyncio.Server
+    server: _Server
     endpoint: ConnectorState
     address: str
     discovery: str
@@ -90,12 +100,17 @@ class Listeners:
             found = replace(listen, port=port)
             self._open.append(_Listener(found, server, endpoint, endpoint.address, listen.discovery))
 
-    async def _serve(self, endpoint: ConnectorState, listen: ListenAddress) -> asyncio.Server:
-        patience = listen.limits.connect_ms / 1000 if listen.tls and listen.limits.connect_ms else None
+    async def _serve(self, endpoint: ConnectorState, listen: ListenAddress) -> _Server:
         try:
+            if listen.tls is not None:
+                return SharedPort(
+                    open_sockets(listen.host, listen.port), listen.tls, lambda: self._connection(endpoint, listen),
+                    name=f"connector {listen.name}", patience=listen.limits.connect_ms / 1000 or None,
+                    backlog=listen.limits.backlog,
+                )  # fmt: skip
             return await asyncio.get_running_loop().create_server(
                 lambda: self._connection(endpoint, listen), listen.host or None, listen.port,
-                backlog=listen.limits.backlog, ssl=listen.tls, ssl_handshake_timeout=patience,
+                backlog=listen.limits.backlog,
             )  # fmt: skip
         except OSError as error:
             raise _refused(listen, error) from error
@@ -141,6 +156,7 @@ class Listeners:
                 each.endpoint.connection_count,
                 each.endpoint.refused_count,
                 each.endpoint.accepted_count,
+                certificate_until=each.listen.certificate_until,
             )
             for each in self._open
         ]
@@ -162,7 +178,9 @@ class Listeners:
 
     async def resume(self) -> None:
         """Listen again where it did before `pause`. Raises ConfigurationRefused when an address cannot be had."""
-        servers: dict[asyncio.Server, asyncio.Server] = {}  # new ones by those that they replace
+        servers: dict[
+            asyncio.Server | SharedPort, asyncio.Server | SharedPort
+        ] = {}  # new ones by those that they replace
         for each in self._open:
             if each.server not in servers:
                 servers[each.server] = await self._serve(each.endpoint, each.listen)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from brokerapp.errors import ConfigurationRefused
@@ -19,15 +20,34 @@ from brokerapp.system.data_directory import DataDirectory
 from brokerapp.system.secret_variables import with_secrets
 from brokerapp.system.store_address import check_replicas, check_store_url
 
-#: Further connectors, which are served where a port is given, by scheme.
-EXTRA_PORTS = {
-    "stomp+ssl": "SLUICE_STOMP_SSL_PORT",
-    "ws": "SLUICE_WS_PORT",
-    "wss": "SLUICE_WSS_PORT",
-    "ssl": "SLUICE_OPENWIRE_SSL_PORT",
+
+class PortSetting(NamedTuple):
+    """How a port for clients is set: its variable, its number without that (None: not served), whether it has TLS."""
+
+    variable: str
+    default: int | None = None
+    tls: bool = False
+
+
+#: Ports for clients of the broker, by the scheme that is served there.
+CLIENT_PORTS = {
+    "stomp": PortSetting("SLUICE_STOMP_PORT", 61613),
+    "tcp": PortSetting("SLUICE_OPENWIRE_PORT", 61616),
+    "stomp+ssl": PortSetting("SLUICE_STOMP_SSL_PORT", tls=True),
+    "ws": PortSetting("SLUICE_WS_PORT"),
+    "wss": PortSetting("SLUICE_WSS_PORT", tls=True),
+    "ssl": PortSetting("SLUICE_OPENWIRE_SSL_PORT", tls=True),
 }
-#: Those of them that speak TLS.
-_TLS_SCHEMES = ("stomp+ssl", "wss", "ssl")
+
+
+class ClientPort(NamedTuple):
+    """A port on which the broker of an installation listens: its scheme, address and number, how it is set."""
+
+    scheme: str
+    host: str
+    number: int
+    setting: PortSetting
+
 
 #: Properties that messages of many businesses have, and are asked for by.
 INDEXED = "order,orderId,order-id,customer,invoice"
@@ -47,12 +67,14 @@ _LOCAL = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """One installation. Paths are absolute; ports are TCP ports on `bind`."""
+    """One installation. Paths are absolute; ports are TCP ports on `bind`, or `plain_bind`."""
 
     data: Path
     bind: str
+    #: Where ports listen that clients and monitors may use without TLS; not the console's.
+    plain_bind: str
     console_port: int
-    stomp_port: int
+    client_ports: Mapping[str, int]  #: by scheme, see CLIENT_PORTS: only those that are served
     monitor_port: int
     spark_port: int
     broker_name: str
@@ -60,9 +82,7 @@ class Environment:
     database_url: str = field(repr=False)
     spark_master: str
     replicas: int = 0  #: of the store that confirm what clients get receipts for
-    openwire_port: int | None = None  #: None: OpenWire is not served
-    #: Further connectors, by scheme, and the files with the certificate (PKCS12 or PEM) that those with TLS need.
-    extra_ports: Mapping[str, int] = field(default_factory=dict)
+    #: The files with the certificate (PKCS12 or PEM) that ports with TLS need.
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = field(default=None, repr=False)
@@ -93,6 +113,7 @@ class Environment:
     result_days: int = 90
     #: Where people find the console: links in mails begin so.
     console_url: str = "http://localhost:8000"
+    is_url_set: bool = False  #: by SLUICE_URL, not by the port
     #: Seconds an analysis may take.
     analysis_seconds: int = 15 * 60
     #: Seconds without an answer after which the Spark server is restarted; more on a busy machine.
@@ -118,10 +139,10 @@ class Environment:
         data = Path(variables.get("SLUICE_DATA") or default_data_directory(variables)).resolve()
         return Environment(
             data=data,
-            bind=variables.get("SLUICE_BIND", "127.0.0.1"),
+            bind=_bind(variables),
+            plain_bind=variables.get("SLUICE_PLAIN_BIND") or _bind(variables),
             console_port=_port(variables, "SLUICE_PORT", 8000),
-            stomp_port=_port(variables, "SLUICE_STOMP_PORT", 61613),
-            openwire_port=_openwire_port(variables),
+            client_ports=_client_ports(variables),
             replicas=check_replicas(_whole(variables, "SLUICE_REPLICAS", 0), variables.get("REDIS_URL")),
             monitor_port=_port(variables, "SLUICE_MONITOR_PORT", 8161),
             spark_port=_port(variables, "SLUICE_SPARK_PORT", 15002),
@@ -129,7 +150,6 @@ class Environment:
             redis_url=_store_url(variables) or DataDirectory(data).embedded_url(),
             database_url=variables.get("DATABASE_URL", f"sqlite:///{data}/console.sqlite3"),
             spark_master=variables.get("SPARK_MASTER", "local[2]"),
-            extra_ports=_extra_ports(variables),
             tls_certificate=variables.get("SLUICE_TLS_CERTIFICATE"),
             tls_key=variables.get("SLUICE_TLS_KEY"),
             tls_password=variables.get("SLUICE_TLS_PASSWORD"),
@@ -148,6 +168,7 @@ class Environment:
             http_port=_port(variables, "SLUICE_HTTP_PORT", 0) if variables.get("SLUICE_HTTP_PORT") else None,
             hsts_seconds=_whole(variables, "SLUICE_HSTS_SECONDS", HSTS_SECONDS),
             console_url=_console_url(variables),
+            is_url_set=bool(variables.get("SLUICE_URL")),
             spark_remote=variables.get("SPARK_REMOTE", ""),
             result_days=_whole(variables, "SLUICE_RESULT_DAYS", 90),
             analysis_seconds=_whole(variables, "SLUICE_ANALYSIS_SECONDS", 15 * 60),
@@ -159,6 +180,15 @@ class Environment:
             exports_spans=_switch(variables, "SLUICE_EXPORT_SPANS"),
             streams_tables=_switch(variables, "SLUICE_STREAM_TABLES"),
             backup_folder=_folder(variables, "SLUICE_BACKUP_FOLDER"),
+        )
+
+    @property
+    def listeners(self) -> tuple[ClientPort, ...]:
+        """Return the ports on which the broker listens for clients, in the order of CLIENT_PORTS."""
+        return tuple(
+            ClientPort(scheme, self.bind if setting.tls else self.plain_bind, self.client_ports[scheme], setting)
+            for scheme, setting in CLIENT_PORTS.items()
+            if scheme in self.client_ports
         )
 
     @property
@@ -226,7 +256,7 @@ def default_data_directory(variables: Mapping[str, str], is_checkout: bool = IS_
 def _is_for_this_machine(variables: Mapping[str, str]) -> bool:
     """Whether only users of this machine reach the console, who reach its private addresses without Sluice."""
     host = urlsplit(variables.get("SLUICE_URL") or "http://localhost").hostname or ""
-    bind = variables.get("SLUICE_BIND", "127.0.0.1")
+    bind = _bind(variables)
     return not variables.get("SLUICE_HOSTS") and all(each in _LOCAL for each in (bind, host))
 
 
@@ -272,19 +302,24 @@ def _port(variables: Mapping[str, str], name: str, default: int) -> int:
     return found
 
 
-def _extra_ports(variables: Mapping[str, str]) -> dict[str, int]:
-    """Return the ports of further connectors by scheme. Raises ConfigurationRefused."""
-    found = {scheme: _port(variables, name, 0) for scheme, name in EXTRA_PORTS.items() if variables.get(name)}
-    for scheme in _TLS_SCHEMES:
-        if scheme in found and not variables.get("SLUICE_TLS_CERTIFICATE"):
-            raise ConfigurationRefused(f"{EXTRA_PORTS[scheme]} needs SLUICE_TLS_CERTIFICATE")
+def _bind(variables: Mapping[str, str]) -> str:
+    return variables.get("SLUICE_BIND", "127.0.0.1")
+
+
+def _client_ports(variables: Mapping[str, str]) -> dict[str, int]:
+    """Return the ports for clients by scheme; an empty variable switches a port off. Raises ConfigurationRefused."""
+    found = {}
+    for scheme, setting in CLIENT_PORTS.items():
+        default = "" if setting.default is None else str(setting.default)
+        if not variables.get(setting.variable, default):
+            continue
+        found[scheme] = _port(variables, setting.variable, setting.default or 0)
+        if setting.tls and not variables.get("SLUICE_TLS_CERTIFICATE"):
+            raise ConfigurationRefused(f"{setting.variable} needs SLUICE_TLS_CERTIFICATE")
+    if not found:
+        names = ", ".join(setting.variable for setting in CLIENT_PORTS.values())
+        raise ConfigurationRefused(f"no client could connect to the broker: set a port in one of {names}")
     return found
-
-
-def _openwire_port(variables: Mapping[str, str]) -> int | None:
-    """Return the port of OpenWire; None where the variable is empty."""
-    name = "SLUICE_OPENWIRE_PORT"
-    return _port(variables, name, 61616) if variables.get(name) != "" else None
 
 
 def _folder(variables: Mapping[str, str], name: str) -> Path | None:

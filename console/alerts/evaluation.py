@@ -40,6 +40,7 @@ from console.alerts.rules import (
     transitions,
 )
 from console.backups.records.models import BackupRun
+from console.broker.broker_sample import certificate_ends
 from console.broker.gateway import gateway
 from console.broker.rollups import last_consumers_left, rollups
 from console.broker.snapshot import BrokerSnapshot
@@ -53,6 +54,9 @@ logger = logging.getLogger(__name__)
 State = AlertFiring.State
 #: Queues whose first message is looked up in a step: the deepest.
 MAX_LOOKED_UP = 2_000
+#: What certificates are named by that are the installation's own: where the console has it, and where it does not.
+CONSOLE, OWN_CERTIFICATE = "console", "SLUICE_TLS_CERTIFICATE"
+DAY_SECONDS = 24 * 60 * 60
 #: Points of the history in the minutes over which some metrics count.
 LATELY = LATELY_SECONDS // FINE.step + 1
 #: Metrics of the broker itself that nobody tells while no node runs: only that none does.
@@ -163,14 +167,18 @@ def _ask_backups(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], _
     return {"failed_backups": failures.count(), "backup_failure": f"Last failure: {last.reason}" if last else ""}
 
 
-def _ask_certificate(_picture: BrokerSnapshot, _rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
+def _ask_certificates(picture: BrokerSnapshot, _rules: Collection[AlertCondition], now: float) -> dict[str, Any]:
+    ends = certificate_ends(picture.nodes)
     store = tls_stores(settings.SLUICE).key_store
-    if store is None:
-        return {}
-    from brokerapp.connections.key_stores import read_certificate  # takes ten megabytes
+    if store is not None:
+        from brokerapp.connections.key_stores import read_certificate  # takes ten megabytes
 
-    left = read_certificate(store).valid_until - datetime.fromtimestamp(now, UTC)
-    return {"certificate_days": max(0, left.days)}
+        own = read_certificate(store).valid_until.timestamp()
+        if settings.SLUICE.console_tls:
+            ends[CONSOLE] = own
+        elif int(own) not in ends.values():  # no node runs that shows it
+            ends[OWN_CERTIFICATE] = own
+    return {"certificate_days": {part: max(0, int((end - now) // DAY_SECONDS)) for part, end in ends.items()}}
 
 
 #: Which metrics need what is not in the picture, and who asks for it.
@@ -185,7 +193,7 @@ _ASKED: tuple[
     (frozenset(OF_PATTERN), _ask_traffic),
     (frozenset(OF_OBJECTIVE), _ask_objectives),
     (frozenset({AlertMetric.BACKUPS}), _ask_backups),
-    (frozenset({AlertMetric.CERTIFICATE}), _ask_certificate),
+    (frozenset({AlertMetric.CERTIFICATE}), _ask_certificates),
 )
 
 

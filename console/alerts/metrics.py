@@ -257,7 +257,8 @@ DESCRIPTIONS: dict[AlertMetric, MetricDescription] = {
         noun="number of failed backups", has_history=False,
     ),
     AlertMetric.CERTIFICATE: MetricDescription(
-        "Certificate valid for", "days", "Time until the installation's certificate expires; usual threshold: below 21",
+        "Certificate valid for", "days",
+        "Time until a certificate of the console or of a node's connectors expires; usual threshold: below 21",
         WHOLE, noun="time until the certificate expires", has_history=False,
     ),
     AlertMetric.BURN_FAST: MetricDescription(

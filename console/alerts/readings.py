@@ -37,8 +37,7 @@ class MetricReadings:
     `traffic`: the last hour of destinations that have an expected range, by their names in native form.
     `objectives`: measurements of objectives by their names.
     `failed_backups`: how many failed since the last successful one. `backup_failure`: why the last of them failed.
-    `certificate_days`: until the certificate of the
-    installation expires; None: it has none.
+    `certificate_days`: until a certificate expires, by where it is shown.
     `unread`: metrics whose figures are unavailable now.
     """
 
@@ -55,7 +54,7 @@ class MetricReadings:
     objectives: Mapping[str, Measurement] = field(default_factory=dict)
     failed_backups: int = 0
     backup_failure: str = ""
-    certificate_days: int | None = None
+    certificate_days: Mapping[str, int] = field(default_factory=dict)
     unread: frozenset[AlertMetric] = frozenset()
 
 
@@ -180,9 +179,9 @@ _OF_PARTS: dict[AlertMetric, Callable[[BrokerSnapshot], dict[str, float]]] = {
     AlertMetric.AWAY: lambda picture: {f"broker {name}": 1 for name in unreachable_brokers(picture)},
 }
 
-#: Of the installation, now only: known without a node, too. None: there is nothing of this kind.
-OF_INSTALLATION: dict[AlertMetric, Callable[[MetricReadings], int | None]] = {
-    AlertMetric.BACKUPS: lambda readings: readings.failed_backups,
+#: Of the installation, or of each of its parts, now only: known without a node, too.
+OF_INSTALLATION: dict[AlertMetric, Callable[[MetricReadings], Mapping[str, int]]] = {
+    AlertMetric.BACKUPS: lambda readings: {BROKER: readings.failed_backups},
     AlertMetric.CERTIFICATE: lambda readings: readings.certificate_days,
 }
 
@@ -203,8 +202,7 @@ def of_broker(metric: AlertMetric, readings: MetricReadings) -> dict[str, float]
     """
     picture = readings.picture
     if metric in OF_INSTALLATION:
-        number = OF_INSTALLATION[metric](readings)
-        return {} if number is None else {BROKER: float(number)}
+        return {part: float(number) for part, number in OF_INSTALLATION[metric](readings).items()}
     if not picture.nodes:
         return {BROKER: 0.0} if metric is AlertMetric.NODES else {}
     if metric in _OF_PARTS:

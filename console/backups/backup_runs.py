@@ -102,7 +102,7 @@ def make(run_id: int) -> str:
         passphrase = find_passphrase()
         if passphrase is not None:
             check_new(passphrase)
-        file = folder / file_name(settings.SLUICE.broker_name, run.created)
+        file = new_file(folder, settings.SLUICE.broker_name, run.created)
         with _heartbeats(run.pk):
             result = back_up(settings.SLUICE, file, passphrase, report, with_archive=run.with_archive)
     except (BrokerError, OSError) as error:
@@ -121,10 +121,17 @@ def make(run_id: int) -> str:
     return State.DONE
 
 
-def file_name(broker: str, moment: datetime) -> str:
-    """Return the name of a backup's file."""
+def new_file(folder: Path, broker: str, moment: datetime) -> Path:
+    """Return a path for a backup that no file has; names sort by time, also among those of former versions.
+
+    Several may be made within a second, also by installations that share the folder and the broker's name.
+    """
     name = "".join(each if each.isalnum() or each in "-_." else "_" for each in broker)
-    return f"{name}-{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}{SUFFIX}"
+    while True:
+        file = folder / f"{name}-{moment.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}{SUFFIX}"
+        if not file.exists():
+            return file
+        moment += timedelta(microseconds=1)
 
 
 def _fail(run: BackupRun, reason: str) -> None:

@@ -69,6 +69,19 @@ def _links(nodes: Iterable[NodeStatus]) -> Iterator[tuple[str, int]]:
                 yield each.name, sum(way.state in _DOWN for way in each.ways)
 
 
+def certificate_ends(nodes: Iterable[NodeStatus]) -> dict[str, float]:
+    """Return when the certificates end that connectors show, by node and connectors; seconds since the epoch.
+
+    Connectors of a node whose certificates end at the same time have the same one, and count once.
+    """
+    connectors: dict[tuple[str, float], set[str]] = {}
+    for node in nodes:
+        for each in node.listeners:
+            if until := each.get("certificate_until"):  # nodes of an earlier version do not say it
+                connectors.setdefault((node.name or node.node, until), set()).add(each["connector"])
+    return {f"node {name}, {', '.join(sorted(names))}": until for (name, until), names in connectors.items()}
+
+
 def unreachable_brokers(picture: BrokerSnapshot) -> list[str]:
     """Return the other brokers of the cluster that cannot be reached."""
     return [each.name for each in picture.cluster.missing] if picture.cluster else []

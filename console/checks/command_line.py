@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from brokerapp.checks.command_line import answered, argument_parser, report
 from brokerapp.checks.command_line import check as check_node
@@ -26,7 +27,7 @@ def check(arguments: list[str], program: str) -> int:
     parser.epilog = f"{_OF_A_NODE} FILE --data FOLDER [--redis URL] [--replicas N] checks a node without a console."
     options = parser.parse_args(arguments)
     try:
-        here = answered(_installation)
+        here = answered(_installation, os.environ)
     except BrokerError as error:
         write_error(error)
         return 1
@@ -43,8 +44,8 @@ def check(arguments: list[str], program: str) -> int:
     return report(INSTALLATION_CHECKS, here, as_json=options.json)
 
 
-def _installation() -> Installation:
-    environment = Environment.read()
+def _installation(variables: Mapping[str, str]) -> Installation:
+    environment = Environment.read(variables)
     here = of_environment(environment)
     check_data_directory(here.data)
     databases(environment.database_url)  # refuses what is none

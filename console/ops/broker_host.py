@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import close_old_connections
 
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.errors import AuthenticationFailed, BrokerError
+from brokerapp.errors import AuthenticationFailed, BrokerError, ConfigurationRefused
 from console.access.permission_version import local_changes
 from console.access.permissions import grants_of
 from console.accounts.rate_limit import RateLimit
@@ -42,15 +42,14 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
             try:
                 await sync_to_async(check_installation)(settings.SLUICE)
             except BrokerError as refused:
-                logger.error("%s", refused)
-                await send({"type": "lifespan.startup.failed", "message": str(refused)})
+                await send(_start_failure(scope, refused))
                 return
             try:
                 node = await _start_node() if os.environ.get("SLUICE_HOST_NODE") == "1" else None
             except Exception as error:  # top of the process: whatever stops the node must stop the start, and say why
-                # What the broker says is enough, as when the store is stopped while a node starts on it.
-                logger.error("the broker node did not start: %s", error, exc_info=not isinstance(error, BrokerError))
-                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                if not isinstance(error, BrokerError):  # what those say is enough, as when the store is stopped
+                    logger.exception("the broker node did not start")
+                await send(_start_failure(scope, error))
                 return
             # From now on, not from the first visitor on: the charts of the first page have a past.
             await sync_to_async(mirror, thread_sensitive=False)()
@@ -68,6 +67,13 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
             close_gateway()
             await send({"type": "lifespan.shutdown.complete"})
             return
+
+
+def _start_failure(scope: dict[str, Any], error: Exception) -> dict[str, str]:
+    """Return the server's message that the start failed, which it logs; a refused configuration ends the process."""
+    if isinstance(error, ConfigurationRefused):
+        scope.setdefault("state", {})[error.code] = str(error)  # web_server.py reads it
+    return {"type": "lifespan.startup.failed", "message": str(error)}
 
 
 async def _start_node() -> Any:

@@ -7,7 +7,7 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.errors import CONFIGURATION_EXIT_CODE, ConfigurationRefused
 from brokerapp.management import brokerctl
 from brokerapp.management.output import exit_status, write_error
 from brokerapp.management.sluice import importing
@@ -91,7 +91,10 @@ def _run_command(name: str, **options: Any) -> int:
     try:
         django.setup()
         load_command_class("console", name).handle(**options)
-    except (CommandError, ImproperlyConfigured) as error:  # the second: a variable that the settings cannot use
+    except CommandError as error:
         write_error(error)
-        return 1
+        return error.returncode
+    except ImproperlyConfigured as error:  # a variable that the settings cannot use
+        write_error(error)
+        return CONFIGURATION_EXIT_CODE if name == "up" else 1
     return 0

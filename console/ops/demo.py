@@ -25,8 +25,8 @@ from stomp.exception import StompException
 from stomp.utils import Frame
 
 from console.accounts import initial_admin
+from console.ops.client_addresses import STOMP_SCHEMES, ClientAddress, local_addresses
 from console.ops.command_line import DEMO_SECONDS
-from console.ops.processes import reachable
 
 ORDERS = "/topic/VirtualTopic.Orders"
 INVOICES = "/queue/Invoices"
@@ -128,8 +128,8 @@ class DemoResult:
 class DemoWorkload:
     """Hold the connections of the demo and its counters; a thread of stomp.py serves each connection."""
 
-    def __init__(self, host: str, port: int, login: str, passcode: str) -> None:
-        self._address, self._credentials = (host, port), (login, passcode)
+    def __init__(self, address: ClientAddress, login: str, passcode: str) -> None:
+        self._address, self._credentials = address, (login, passcode)
         self._connections: list[stomp.StompConnection12] = []
         self.closing = threading.Event()
         self.trouble: str | None = None
@@ -140,18 +140,20 @@ class DemoWorkload:
 
     def open(self) -> stomp.StompConnection12:
         """Open a connection. Raises DemoFailed."""
+        server = (self._address.host, self._address.port)
         connection = stomp.StompConnection12(
-            [self._address],
+            [server],
             heartbeats=(HEART_BEAT_MS, HEART_BEAT_MS),
             reconnect_attempts_max=1,
             auto_content_length=False,  # so that bodies are text to those who tell by this header
         )
+        if self._address.has_tls:
+            connection.set_ssl([server], verify=False)  # it does not leave this machine
         connection.set_listener("trouble", ErrorListener(self))
         try:
             connection.connect(*self._credentials, wait=True)
         except (StompException, OSError) as error:
-            where = "{}:{}".format(*self._address)
-            raise DemoFailed(self.trouble or f"no STOMP connection to {where}") from error
+            raise DemoFailed(self.trouble or f"no STOMP connection to {self._address.stomp_text}") from error
         self._connections.append(connection)
         return connection
 
@@ -241,11 +243,11 @@ def invoice_headers(order_headers: dict[str, str]) -> dict[str, str]:
 
 
 def run(
-    host: str, port: int, login: str, passcode: str, seconds: float, announce: Callable[[], None] = lambda: None
+    address: ClientAddress, login: str, passcode: str, seconds: float, announce: Callable[[], None] = lambda: None
 ) -> DemoResult:
     """Run the workload for so many seconds, or until Ctrl-C; `announce` when it is connected. Raises DemoFailed."""
     started = time.monotonic()
-    business = DemoWorkload(host, port, login, passcode)
+    business = DemoWorkload(address, login, passcode)
     try:
         for pool in POOLS:  # before the first order: a virtual topic copies to the consumer queues that exist
             business.start_pool(pool)
@@ -253,7 +255,7 @@ def run(
         _publish(business, seconds)
         _wait_for_pools(business)
     except (StompException, OSError) as error:
-        raise DemoFailed(f"the connection to {host}:{port} was lost") from error
+        raise DemoFailed(f"the connection to {address.stomp_text} was lost") from error
     finally:
         business.close()
     return DemoResult(time.monotonic() - started, business.confirmed, business.done, business.refused)
@@ -269,8 +271,10 @@ def run_here(
     passcode = passcode or initial_admin.stored_password()
     if passcode is None:
         raise DemoFailed(f"no password for {login}: {initial_admin.password_file()} does not exist")
-    here = settings.SLUICE
-    return run(reachable(here.bind), here.stomp_port, login, passcode, seconds, announce)
+    addresses = [each for each in local_addresses(settings.SLUICE, STOMP_SCHEMES) if each.is_socket]
+    if not addresses:
+        raise DemoFailed("the demo does not speak STOMP over WebSocket: set SLUICE_STOMP_PORT or SLUICE_STOMP_SSL_PORT")
+    return run(addresses[0], login, passcode, seconds, announce)
 
 
 def _publish(business: DemoWorkload, seconds: float) -> None:

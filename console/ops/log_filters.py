@@ -32,3 +32,13 @@ class DisallowedHostFilter(logging.Filter):
         record.msg = f"request from {address} for host {host} rejected: the host is not in SLUICE_HOSTS"
         record.args, record.exc_info, record.exc_text = (), None, None
         return True
+
+
+class InvalidRequestFilter(logging.Filter):
+    """Drop uvicorn's report of what is not HTTP: http_protocol.py makes one with the address of the client."""
+
+    LINE = "Invalid HTTP request received."
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return False for that line."""
+        return record.msg != self.LINE

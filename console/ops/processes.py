@@ -13,6 +13,7 @@ from brokerapp.store.server.embedded import STOP_PATIENCE_SECONDS, is_answering
 from brokerapp.system import extras
 from brokerapp.system.environment import IS_CHECKOUT, Environment
 from brokerapp.upgrades.store import check_store
+from console.ops.client_addresses import reachable
 from console.ops.supervisor import ProcessSpec
 
 ASK_SECONDS = 1.0
@@ -72,14 +73,14 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
             "web",
             _module("console.ops.serving.web_server console"),
             environment={"SLUICE_HOST_NODE": "1"},
-            ready=lambda: console_answers(environment) and stomp_connects(environment),
+            ready=lambda: console_answers(environment) and clients_connect(environment),
             grace=WEB_GRACE_SECONDS,
             hidden_lines=WEB_HIDDEN_LINES,
         ),
         ProcessSpec(
             "monitor",
             _module("console.ops.serving.web_server monitor"),
-            ready=lambda: answers_http(environment.bind, environment.monitor_port, "/healthz"),
+            ready=lambda: answers_http(environment.plain_bind, environment.monitor_port, "/healthz"),
         ),
         ProcessSpec("archiver", _module("analytics.archive.archiver")),
         *([ProcessSpec("spans", _module("analytics.spans.exporter"))] if environment.exports_spans else []),
@@ -148,15 +149,11 @@ def answers_http(bind: str, port: int, path: str, *, tls: bool = False) -> bool:
         connection.close()
 
 
-def stomp_connects(environment: Environment) -> bool:
-    """Return whether the STOMP port accepts connections."""
+def clients_connect(environment: Environment) -> bool:
+    """Return whether a port for clients accepts connections: the node opens all or none."""
+    first = environment.listeners[0]
     try:
-        socket.create_connection((reachable(environment.bind), environment.stomp_port), ASK_SECONDS).close()
+        socket.create_connection((reachable(first.host), first.number), ASK_SECONDS).close()
     except OSError:
         return False
     return True
-
-
-def reachable(bind: str) -> str:
-    """Return the address to call for a server bound to `bind`."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)

@@ -33,6 +33,10 @@ LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is 
 SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
 PROCESSORS = len(os.sched_getaffinity(0))
 
+#: Exit code of a process that its configuration keeps from starting (EX_CONFIG), and how often in a row a process must
+#: end with it before everything stops: a cause that passes, as a former node that is still known, has passed then.
+REFUSED_CODE, REFUSALS = os.EX_CONFIG, 3
+
 Print = Callable[[str], None]
 
 
@@ -69,12 +73,20 @@ def stop_timeout(grace: float, load: float, processors: int) -> float:
     return grace * min(max(1.0, load / processors), MAX_GRACE_FACTOR)
 
 
+class PermanentFailure(Exception):
+    """A process that its configuration keeps from starting, with the last line that it wrote."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} cannot start: {reason}")
+
+
 class ProcessLog:
     """Write a process's output to a bounded file, and show new lines."""
 
     def __init__(self, path: Path, show: Print) -> None:
         self.path, self._show = path, show
         self._shown, self._rest = 0, b""
+        self.last_line = ""
         if path.exists():
             path.replace(self._older)
         path.touch(mode=0o600)
@@ -93,7 +105,8 @@ class ProcessLog:
         if len(self._rest) > SHOWN_AT_ONCE_BYTES:
             lines, self._rest = [*lines, self._rest], b""
         for line in lines:
-            self._show(line.decode(errors="replace"))
+            self.last_line = line.decode(errors="replace")
+            self._show(self.last_line)
         if self._shown > LOG_LIMIT_BYTES:  # children append, so the file may be emptied under them
             shutil.copy(self.path, self._older)
             os.truncate(self.path, 0)
@@ -111,10 +124,15 @@ class SupervisedProcess:
         self._started_at = self._due = self._ask_again = self._asked_to_end = 0.0
         self._tell_again = self.born + STILL_SECONDS
         self._is_ready = self._is_killed = self._was_slow = False
-        self._deaths, self._patience = 0, 0.0
+        self._was_ready = False
+        self._deaths, self._refusals, self._patience = 0, 0, 0.0
 
     def tick(self, now: float) -> None:
-        """Show new output, handle an exit, and start the process when it is due."""
+        """Show new output, handle an exit, and start the process when it is due.
+
+        Raises PermanentFailure for one that its configuration keeps from starting; one that was ready before is
+        restarted, as the others do their work without it meanwhile.
+        """
         self.log.follow()
         if self.process is None:
             if now >= self._due:
@@ -129,6 +147,7 @@ class SupervisedProcess:
         if not self._is_ready and now >= self._ask_again:
             self._is_ready = self.part.ready is None or self.part.ready()
             self._ask_again = now + ASK_SECONDS
+            self._was_ready = self._was_ready or self._is_ready
             if self._is_ready and self._was_slow:
                 self._was_slow = False
                 self._say(f"{self.part.name} is ready after {now - self.born:.0f} s")
@@ -208,6 +227,10 @@ class SupervisedProcess:
     def _on_exit(self, now: float) -> None:
         assert self.process is not None
         self.kill()  # what it started must not meet what its successor starts
+        self.log.follow()
+        self._refusals = self._refusals + 1 if self.process.returncode == REFUSED_CODE else 0
+        if self._refusals >= REFUSALS and not self._was_ready:
+            raise PermanentFailure(self.part.name, self.log.last_line.removeprefix("error: "))
         self._deaths = 1 if now - self._started_at > STEADY_SECONDS else self._deaths + 1
         delay = restart_delay(self._deaths)
         self._due = now + delay
@@ -233,7 +256,8 @@ class Supervisor:
     def run(self, announce: Callable[[], None]) -> None:
         """Keep everything running until SIGINT, SIGTERM or SIGHUP; `announce` once, when all parts are ready.
 
-        A second signal ends the children without grace, but for those that others cannot do without.
+        A second signal ends the children without grace, but for those that others cannot do without. Raises
+        PermanentFailure, when all have ended, for a part that cannot start.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._ask_to_stop)

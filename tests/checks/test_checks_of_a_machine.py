@@ -21,14 +21,17 @@ import pytest
 from brokerapp.checks import certificates, command_line, disk, ports, system, versions
 from brokerapp.checks.certificates import CertificateUse, covers
 from brokerapp.checks.disk import DiskUse, FsyncTimes
+from brokerapp.checks.installation import of_configuration, of_environment
 from brokerapp.checks.ports import PortUse
 from brokerapp.checks.report import text_report
 from brokerapp.checks.results import Check, CheckResult, Finding, Level, exit_code, summary
 from brokerapp.checks.runner import run_checks
 from brokerapp.checks.system import SystemLimits
+from brokerapp.checks.table import BROKER_CHECKS
 from brokerapp.checks.versions import Versions
+from brokerapp.config import TransportConnector, default_config
 from brokerapp.model.transport_connector import KeyStore, TlsStores
-from brokerapp.system.environment import PROJECT
+from brokerapp.system.environment import PROJECT, Environment
 from brokerapp.system.process_lock import lock_directory
 from brokerapp.version import VERSION
 from tests.certificates import Authority
@@ -97,6 +100,49 @@ def test_free_ports_are_named_and_one_port_for_two_uses_is_a_failure(tmp_path):
     ]
     twice = ports.measure_ports([once, PortUse(number, "OpenWire", "SLUICE_OPENWIRE_PORT")], tmp_path, False)
     assert Level.FAILURE in levels(ports.judge_ports(twice))
+
+
+WITH_TLS = {"SLUICE_TLS_CERTIFICATE": "b.pem", "SLUICE_STOMP_SSL_PORT": "61612"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "level", "text"),
+    [
+        ({"SLUICE_BIND": "0.0.0.0"}, Level.SKIPPED, "TLS is not configured."),
+        (WITH_TLS, Level.OK, "Ports without TLS accept connections from this machine only."),
+        (
+            WITH_TLS | {"SLUICE_BIND": "0.0.0.0"},
+            Level.WARNING,
+            "Other machines can connect without TLS, and send passwords unencrypted: 61613 (STOMP), 61616 (OpenWire), "
+            "8161 (monitoring).",
+        ),
+        (
+            WITH_TLS | {"SLUICE_BIND": "0.0.0.0", "SLUICE_PLAIN_BIND": "127.0.0.1"},
+            Level.OK,
+            "Ports without TLS accept connections from this machine only.",
+        ),
+    ],
+)
+def test_ports_without_tls_that_other_machines_reach_are_warned_of_where_there_is_tls(tmp_path, variables, level, text):
+    here = of_environment(Environment.read({"SLUICE_DATA": str(tmp_path), **variables}))
+    [check] = [each for each in BROKER_CHECKS if each.id == "tls.plain_ports"]
+    [finding] = check.judge(check.measure(here))
+    assert (finding.level, finding.text) == (level, text)
+    assert ("SLUICE_PLAIN_BIND=127.0.0.1" in finding.action) == (level is Level.WARNING)
+
+
+def test_ports_of_a_configuration_file_without_tls_are_warned_of_by_their_connectors(tmp_path):
+    connectors = (
+        TransportConnector("plain", "stomp", "10.0.0.1", 1),
+        TransportConnector("secure", "ssl", "0.0.0.0", 2),
+    )
+    config = replace(default_config("b"), connectors=connectors, tls=TlsStores(KeyStore("b.p12")))
+    [check] = [each for each in BROKER_CHECKS if each.id == "tls.plain_ports"]
+    [finding] = check.judge(check.measure(of_configuration(config, tmp_path, None, 0)))
+    assert finding == Finding.warning(
+        "Other machines can connect without TLS, and send passwords unencrypted: 1 (plain).",
+        "Set the host of transportConnector plain to 127.0.0.1.",
+    )
 
 
 def test_whether_an_installation_runs_is_seen_without_locking_its_folder(tmp_path):

@@ -8,7 +8,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from analytics.spans.progress import ExportProgress
-from brokerapp.model.stats_records import DestinationStats
+from brokerapp.model.stats_records import DestinationStats, ListenerStats, NodeStatus
 from brokerapp.monitoring.node_metrics import of_one_node
 from brokerapp.store.server.disk_space import MIB, DiskLevel, DiskSpace
 from brokerapp.version import VERSION
@@ -229,3 +229,25 @@ def test_a_broker_with_one_store_has_no_metrics_of_shards():
 
 def test_the_page_of_one_node_has_the_metrics_of_shards():
     assert of_shards(of_one_node(node(shards=[shard(0), shard(1)])))["up", "1"] == 1
+
+
+@pytest.mark.parametrize("form", [plain, open_metrics])
+def test_the_end_of_each_certificate_is_told_by_node_and_connector_where_there_is_tls(form):
+    parse = text_string_to_metric_families if form is plain else openmetrics.text_string_to_metric_families
+
+    def ends(of: NodeStatus) -> dict[tuple[str, str], float]:
+        return {
+            (each.labels["node"], each.labels["connector"]): each.value
+            for family in parse("".join(form(beans(node=of))))
+            for each in family.samples
+            if each.name == "sluice_node_certificate_expiry_timestamp_seconds"
+        }
+
+    listeners = [
+        ListenerStats("ssl", "ssl://127.0.0.1:1", certificate_until=1_800_000_000).to_json(),
+        ListenerStats("ssl", "ssl://[::1]:1", certificate_until=1_800_000_000).to_json(),
+        ListenerStats("stomp", "stomp://127.0.0.1:2").to_json(),
+        {"connector": "wss", "address": "wss://127.0.0.1:3", "accepted": 0},  # of a node of an earlier version
+    ]
+    assert ends(node(name="a", listeners=listeners)) == {("a", "ssl"): 1_800_000_000}
+    assert ends(node(name="a")) == {}

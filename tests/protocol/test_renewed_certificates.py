@@ -10,6 +10,7 @@ import pytest
 
 from brokerapp.config import BrokerConfig, TransportConnector
 from brokerapp.connections import tls_renewal
+from brokerapp.connections.key_stores import read_certificate
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.openwire.commands import Response
 from brokerapp.openwire.wire_format_options import WireFormatOptions
@@ -56,10 +57,12 @@ def test_a_renewed_certificate_is_shown_at_every_listener_and_open_connections_s
     openwire.agree(WireFormatOptions())
     stomp.tell("SUBSCRIBE", {"destination": "/queue/renewed", "id": "1"})
 
-    renewed = authority.issue("second")
+    renewed = authority.issue("second", days=40)
     shutil.copy(renewed.p12, tmp_path / "broker.p12")
     for port in node.ports:
         wait_until(lambda port=port: shown(port) == renewed.der, f"the new certificate at port {port}")
+    reported = {each.connector: each.certificate_until for each in node.node._parts.listeners.stats()}
+    assert reported == dict.fromkeys(SCHEMES, int(read_certificate(KeyStore(str(renewed.pem))).valid_until.timestamp()))
 
     assert isinstance(openwire.connect(), Response), "a connection that was open before is used on"
     stomp.tell("SEND", {"destination": "/queue/renewed"}, b"still here")
@@ -69,3 +72,11 @@ def test_a_renewed_certificate_is_shown_at_every_listener_and_open_connections_s
     assert stomp.hear().body == b"from a new one"
     for each in (stomp, later, openwire):
         each.close()
+
+
+def test_a_client_that_does_not_trust_the_certificate_is_reported_by_the_connector(node, caplog):
+    for scheme, port in zip(SCHEMES, node.ports, strict=True):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            RawClient(port, tls=ssl.create_default_context())
+        wait_until(lambda scheme=scheme: f"connector {scheme}: TLS handshake with 127.0.0.1:" in caplog.text, scheme)
+    assert caplog.text.count("the client does not trust the authority that signed the certificate") == len(SCHEMES)

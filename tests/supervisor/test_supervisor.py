@@ -68,6 +68,9 @@ parts = [
     ),
     ProcessSpec("parent", [python, "-c", PARENT]),
 ]
+if "refused" in sys.argv:
+    refused = "import sys; print('error: the store evicts keys', flush=True); sys.exit(int(sys.argv[1]))"
+    parts.append(ProcessSpec("refused", [python, "-c", refused, sys.argv[-1]], ready=lambda: "ready" in sys.argv))
 if "stubborn" in sys.argv:
     parts.append(ProcessSpec("stubborn", [python, "-c", STUBBORN], grace=float(sys.argv[3])))
 
@@ -357,3 +360,18 @@ def test_the_table_has_the_store_only_when_it_is_ours(tmp_path):
     names = [part.name for part in processes.process_specs(own)]
     assert names == ["store", "spark", "worker-spark", "web", "monitor", "archiver", "worker-default", "beat"]
     assert [part.name for part in processes.process_specs(elsewhere)] == names[1:]
+
+
+def test_a_part_that_its_configuration_keeps_from_starting_ends_all_with_its_reason(started):
+    run = started("refused", "78")
+    assert run.process.wait(PATIENCE) == 1
+    assert run.said.count("refused ended with code 78") == supervisor.REFUSALS - 1
+    assert run.said.rstrip().endswith("PermanentFailure: refused cannot start: the store evicts keys")
+    assert "\nstopped\n" in run.said, "the others ended in order"
+
+
+@pytest.mark.parametrize("arguments", [("refused", "3"), ("refused", "ready", "78")])
+def test_a_part_that_ends_for_another_reason_or_was_ready_before_is_restarted(started, arguments):
+    run = started(*arguments)
+    wait_until(lambda: run.said.count("refused ended with") > supervisor.REFUSALS, "it is restarted again and again")
+    assert run.process.poll() is None

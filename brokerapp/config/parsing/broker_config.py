@@ -173,7 +173,7 @@ class BrokerConfig:
         return self.authentication.users if self.authentication else ()
 
 
-def default_config(name: str, stomp_port: int, bind: str = "127.0.0.1") -> BrokerConfig:
-    """Return the configuration without a file: one STOMP connector, ActiveMQ's defaults for all else."""
-    connector = TransportConnector("stomp", "stomp", bind, stomp_port)
-    return BrokerConfig(name=name, connectors=(connector,), scheduler_support=True)
+def default_config(name: str, stomp_port: int | None = None, bind: str = "127.0.0.1") -> BrokerConfig:
+    """Return the configuration without a file: a STOMP connector where a port is given, ActiveMQ's defaults else."""
+    connectors = () if stomp_port is None else (TransportConnector("stomp", "stomp", bind, stomp_port),)
+    return BrokerConfig(name=name, connectors=connectors, scheduler_support=True)

@@ -186,5 +186,5 @@ def _check(text: str, port: int, ours: str = "") -> None:
 
 def _own_ports() -> set[int | None]:
     sluice = settings.SLUICE
-    ports = {sluice.console_port, sluice.monitor_port, sluice.stomp_port, sluice.openwire_port, sluice.spark_port}
-    return ports | set(sluice.extra_ports.values()) | {port for _, port in StoreAddress.parse(sluice.redis_url).hosts}
+    ports = {sluice.console_port, sluice.http_port, sluice.monitor_port, sluice.spark_port}
+    return ports | set(sluice.client_ports.values()) | {port for _, port in StoreAddress.parse(sluice.redis_url).hosts}

@@ -29,6 +29,7 @@ from console.destinations.clients.topic_subscriptions import (
     TopicSubscription,
     current_subscriptions,
 )
+from console.ops.client_addresses import public_addresses
 from console.ui.formatting.number_format import pluralize_count
 from console.ui.partials import render_list
 from console.ui.preferences.favourites import favourites_of
@@ -54,9 +55,7 @@ def connections(request: HttpRequest) -> HttpResponse:
         "nodes": picture.nodes,
         "trouble": trouble,
         "part": "destinations/connection_rows.html",
-        "stomp_host": settings.SLUICE.bind,
-        "stomp_port": settings.SLUICE.stomp_port,
-        "openwire_port": settings.SLUICE.openwire_port,
+        "clients": public_addresses(settings.SLUICE),
     }
     return render_list(request, "destinations/connections.html", context)
 

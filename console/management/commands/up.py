@@ -10,14 +10,15 @@ from brokerapp.backup.data_folder import check_decided
 from brokerapp.checks.ports import port_problems, port_uses
 from brokerapp.connections.installation_tls import tls_stores
 from brokerapp.connections.tls import server_context
-from brokerapp.errors import BrokerError, ConfigurationRefused
-from brokerapp.model.transport_connector import TRANSPORTS
+from brokerapp.errors import CONFIGURATION_EXIT_CODE, BrokerError, ConfigurationRefused
+from brokerapp.system.environment import CLIENT_PORTS
 from brokerapp.system.process_lock import OWNER_UMASK, DirectoryInUse
 from console.accounts import initial_admin
 from console.accounts.secret_key import secret_key
+from console.ops.client_addresses import OPENWIRE_SCHEMES, local_addresses, reachable
 from console.ops.command_line import UP_SUMMARY
-from console.ops.processes import missing_extras, process_specs, reachable
-from console.ops.supervisor import Supervisor
+from console.ops.processes import missing_extras, process_specs
+from console.ops.supervisor import PermanentFailure, Supervisor
 from console.upgrades.start import prepare_start
 
 
@@ -30,7 +31,7 @@ class Command(BaseCommand):
         refuse_undecided(environment)
         os.umask(OWNER_UMASK)  # of all that it starts, too
         if missing := list(missing_extras(environment)):
-            raise CommandError("\n".join(missing))
+            raise CommandError("\n".join(missing), returncode=CONFIGURATION_EXIT_CODE)
         self.stdout.write(f"starting Sluice in {environment.data}")
         if not environment.data.exists():
             check_start(environment)  # what is refused leaves no data folder behind
@@ -40,13 +41,15 @@ class Command(BaseCommand):
         except DirectoryInUse as taken:
             raise CommandError(f"Sluice cannot start: {taken} with SLUICE_DATA") from taken
         except ConfigurationRefused as refused:  # the data folder cannot be created
-            raise CommandError(str(refused)) from refused
+            raise CommandError(str(refused), returncode=CONFIGURATION_EXIT_CODE) from refused
         check_start(environment)
         try:
             password = self.prepare(environment)
             supervisor.run(announce=lambda: self.say(welcome(environment, password)))
-        except BrokerError as refused:  # what is stored is of another version
-            raise CommandError(str(refused)) from refused
+        except (ConfigurationRefused, PermanentFailure) as refused:  # as what is stored by another version
+            raise CommandError(str(refused), returncode=CONFIGURATION_EXIT_CODE) from refused
+        except BrokerError as failed:
+            raise CommandError(str(failed)) from failed
 
     def prepare(self, environment) -> str | None:
         """Check and migrate what is stored; return the initial admin's password on the first start.
@@ -68,35 +71,39 @@ def refuse_undecided(environment) -> None:
     """Raise CommandError for a data folder that was restored from a backup, until an operator says what it is."""
     try:
         check_decided(environment.data)
-    except BrokerError as refused:
-        raise CommandError(str(refused)) from refused
+    except ConfigurationRefused as refused:
+        raise CommandError(str(refused), returncode=CONFIGURATION_EXIT_CODE) from refused
 
 
 def check_start(environment) -> None:
     """Raise CommandError with a sentence for each port that is not available, and for a certificate that is no use."""
-    troubles = list(port_problems(port_uses(environment)))
+    troubles, code = list(port_problems(port_uses(environment))), 1
     if environment.tls_certificate:
         try:
             server_context(tls_stores(environment))
         except ConfigurationRefused as wrong:
             troubles.append(str(wrong))
+            code = CONFIGURATION_EXIT_CODE
     if troubles:
-        raise CommandError("\n".join(troubles))
+        raise CommandError("\n".join(troubles), returncode=code)
 
 
 def welcome(environment, password: str | None) -> str:
     """Return the addresses and the sign-in of the installation; the password only on the first start."""
     host = reachable(environment.bind)
     kept = initial_admin.password_file()
-    extra = {scheme: f"{scheme}://{host}:{port}" for scheme, port in environment.extra_ports.items()}
-    openwire = [f"tcp://{host}:{environment.openwire_port}"] if environment.openwire_port is not None else []
-    openwire += [extra.pop(scheme) for scheme in list(extra) if TRANSPORTS[scheme].openwire]
-    stomp = ", ".join([f"{host}:{environment.stomp_port}", *extra.values()])
+    addresses = local_addresses(environment, tuple(CLIENT_PORTS))
+    openwire = [each.uri for each in addresses if each.scheme in OPENWIRE_SCHEMES]
+    stomp = [each.stomp_text for each in addresses if each.scheme not in OPENWIRE_SCHEMES]
     scheme = "https" if environment.console_tls else "http"
     console = f"{scheme}://{host}:{environment.console_port}/"
+    if environment.is_url_set:
+        served = "" if environment.public_port == environment.console_port else f", served at {console}"
+        console = environment.console_url.rstrip("/") + "/" + served
     if environment.console_tls and environment.http_port is not None:
         console += f", redirected to from http://{host}:{environment.http_port}/"
-    metrics = f"{scheme}://{host}:{environment.monitor_port}/metrics, /admin/xml/, /api/jolokia/"
+    monitor = f"{reachable(environment.plain_bind)}:{environment.monitor_port}"
+    metrics = f"{scheme}://{monitor}/metrics, /admin/xml/, /api/jolokia/"
     if environment.console_tls:
         metrics += ", also by http://"
     if password:
@@ -107,7 +114,7 @@ def welcome(environment, password: str | None) -> str:
   Sluice is ready.
 
     Console   {console}
-    STOMP     {stomp}
+    STOMP     {", ".join(stomp) or "at the addresses of OpenWire"}
     OpenWire  {", ".join([*openwire, "for JMS applications"]) if openwire else "not served"}
     Metrics   {metrics}
     Sign in   user {initial_admin.NAME}, {secret}

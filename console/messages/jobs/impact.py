@@ -44,9 +44,9 @@ class ImpactTarget:
     def warning(self) -> str:
         """Return a reason why messages would not be consumed there, or ""."""
         if self.is_paused:
-            return f"is paused ({pluralize_count(self.stats.QueueSize, 'message')} stored)"
+            return "Paused"
         if self.stats is None or not self.stats.ConsumerCount:
-            return "has no consumers"
+            return "No consumers"
         return ""
 
 
@@ -82,12 +82,14 @@ class ImpactGroup:
         also = f" and to {pluralize_count(listeners, 'subscriber')} of a topic" if listeners else ""
         if queues == 1:
             before = ", where it was processed before" if done and self.count == 1 else ""
-            before = f", where {self.targets[0].processed} were processed before" if done and not before else before
+            if done and not before:
+                before = f", where {self.targets[0].processed} of these messages were processed before"
             return f"goes to exactly one queue{before}{also}"
         if not queues:
             return f"goes to no queue{also} and is not stored"
-        processed = f", {done} of which processed {'it' if self.count == 1 else 'some'} before" if done else ""
-        return f"fans out to {pluralize_count(queues, 'queue')}{processed}{also}"
+        what = "it" if self.count == 1 else "some of these messages"
+        processed = f", {done} of which processed {what} before" if done else ""
+        return f"goes to {pluralize_count(queues, 'queue')}{processed}{also}"
 
     @property
     def is_safe(self) -> bool:

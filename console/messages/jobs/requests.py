@@ -29,6 +29,7 @@ from console.messages.jobs.models import Job
 from console.messages.jobs.preview import EditPreview, planned_send, preview_edit, routed_headers
 from console.messages.jobs.spec import SMALL_JOB, SMALL_JOB_PERMISSIONS, JobSpec
 from console.messages.jobs.worker import run_slice
+from console.ui.formatting.number_format import pluralize_count
 
 Action = Job.Action
 
@@ -171,7 +172,8 @@ def refuse_paused_targets(found: ImpactReport | None) -> None:
     paused = [each for group in (found.groups if found else ()) for each in group.targets if each.is_paused]
     if paused:
         place = str(paused[0].destination) if paused[0].is_visible else "a queue that you may not see"
-        raise RequestRefused(f"{place} {paused[0].warning}. Resume it first, or move the messages there")
+        stored = pluralize_count(paused[0].stats.QueueSize if paused[0].stats else 0, "message")
+        raise RequestRefused(f"{place} is paused ({stored} stored). Resume it first, or move the messages there")
 
 
 def spec_of(job: Job) -> JobSpec:

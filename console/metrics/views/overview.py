@@ -15,6 +15,7 @@ from console.broker.live.channels import LiveChannel, overview_cells
 from console.broker.mirror import mirror
 from console.broker.task_queue import enqueue
 from console.metrics.charts.chart_data import chart_of, window_of
+from console.ops.client_addresses import public_addresses
 
 
 @require_GET
@@ -30,9 +31,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "cells": {**cells, **active_alerts.cells(request.user)},
             "window": window,
             "chart": chart_of(request, window),
-            "stomp_host": settings.SLUICE.bind,
-            "stomp_port": settings.SLUICE.stomp_port,
-            "openwire_port": settings.SLUICE.openwire_port,
+            "clients": public_addresses(settings.SLUICE),
         },
     )
 

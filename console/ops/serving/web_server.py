@@ -18,10 +18,12 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from brokerapp.connections.installation_tls import tls_stores
+from brokerapp.connections.shared_port import Protocols, SharedPort, open_sockets
 from brokerapp.connections.tls_renewal import ServerContext, keep_renewed
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.errors import CONFIGURATION_EXIT_CODE, ConfigurationRefused
+from brokerapp.management.output import write_error
 from brokerapp.system.environment import Environment
-from console.ops.serving.shared_port import Protocols, SharedPort, open_sockets
+from console.ops.serving.http_protocol import ReportingHttpProtocol
 
 logger = logging.getLogger("uvicorn.error")
 
@@ -46,14 +48,15 @@ def _console(environment: Environment) -> uvicorn.Config:
         proxies["forwarded_allow_ips"] = environment.proxies
     return uvicorn.Config(
         "console.asgi:application", host=environment.bind, port=environment.console_port, ws="websockets-sansio",
+        http=ReportingHttpProtocol,
         access_log=False, timeout_graceful_shutdown=CLOSING_SECONDS, **proxies,
     )  # fmt: skip
 
 
 def _monitor(environment: Environment) -> uvicorn.Config:
     return uvicorn.Config(
-        "console.exporters.server.asgi:application", host=environment.bind, port=environment.monitor_port,
-        lifespan="off", access_log=False, timeout_graceful_shutdown=CLOSING_SECONDS,
+        "console.exporters.server.asgi:application", host=environment.plain_bind, port=environment.monitor_port,
+        http=ReportingHttpProtocol, lifespan="off", access_log=False, timeout_graceful_shutdown=CLOSING_SECONDS,
     )  # fmt: skip
 
 
@@ -77,14 +80,15 @@ class TlsServer(uvicorn.Server):
             sys.exit(STARTUP_FAILURE)
         await super().startup(sockets=[])  # it opens none
         plain = self._redirecting(None) if self._redirects else self._protocol
-        ports = [SharedPort(own, self._context, self._protocol, plain)]
+        host, port = own[0].getsockname()[:2]
+        address = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        ports = [SharedPort(own, self._context, self._protocol, plain, name=address)]
         if further:
             led = self._redirecting(self._environment.public_port)
-            ports.append(SharedPort(further, self._context, self._protocol, led))
+            ports.append(SharedPort(further, self._context, self._protocol, led, name=f"port {redirect_port}"))
         self.servers = ports  # type: ignore[assignment]  # they close as its own do
         self._renewal = asyncio.create_task(keep_renewed([self._context.held]), name="certificates")
-        host, port = own[0].getsockname()[:2]
-        logger.info("Uvicorn running on https://%s:%d", f"[{host}]" if ":" in host else host, port)
+        logger.info("Uvicorn running on %s", address)
 
     def _protocol(self) -> asyncio.Protocol:
         """Return uvicorn's protocol of a connection, as its own `startup` makes it."""
@@ -111,11 +115,22 @@ def main() -> int:
     try:
         serving = server(sys.argv[1], Environment.read())
     except ConfigurationRefused as wrong:
-        logger.error("%s", wrong)
-        return STARTUP_FAILURE
-    with contextlib.suppress(KeyboardInterrupt):
-        serving.run()
+        return _refuse(str(wrong))
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            serving.run()
+    except SystemExit:  # uvicorn's own end of a start that failed; its lifespan exists once the application is loaded
+        state = serving.lifespan.state if hasattr(serving, "lifespan") else {}
+        if refused := state.get(ConfigurationRefused.code):
+            return _refuse(refused)
+        raise
     return 0 if serving.started else STARTUP_FAILURE
+
+
+def _refuse(reason: str) -> int:
+    """Write why the configuration is refused as the last line, which the supervisor repeats; return the exit code."""
+    write_error(reason)
+    return CONFIGURATION_EXIT_CODE
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from analytics.requests.parameters import WINDOW
 from analytics.requests.request import TimeWindow
 from analytics.requests.whatif_request import WhatIfRequest
 from brokerapp.errors import DefinitionRefused, InvalidDestination
-from brokerapp.model.definitions import Definitions
+from brokerapp.model.definitions import Definitions, VirtualTopic
 from brokerapp.model.destination import Destination
 from console.access.roles import Sees, everything
 from console.analyses import run_service
@@ -160,6 +160,8 @@ def _definition_name(id: str, sees: Sees) -> str:
     kind, _, name = id.partition(":")
     if kind not in LABELS:
         return id
+    if kind == VirtualTopic.kind:
+        name = name.rsplit("|", 2)[0]  # without the names of the consumer queues, which are part of its id
     destination = f"queue://{name}" if kind == "compositeQueue" else f"topic://{name}"
     return f"{LABELS[kind]} {name}" if name and _is_visible(sees, destination) else LABELS[kind]
 

@@ -287,7 +287,7 @@ def test_no_answer_to_a_form_or_an_operation_names_what_is_outside_of_the_scope(
     seq = gateway().browse(inside["queue"], 0, 1, None).messages[0].seq
     way = f"action=copy&target=queue://{INSIDE}.both"
     seen = client.get(reverse("message-action", kwargs={"name": f"{INSIDE}.a"}) + f"?{way}").content.decode()
-    assert "fans out to 2 queues" in seen
+    assert "goes to 2 queues" in seen
     assert "1 more hidden (no permission)" in " ".join(seen.split())
     leaks = [found_in(client, f"/api/v1/dead-letters/{INSIDE}.a/radius?{way}")]
     for page, arguments, method, _ in PAGES:

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
-from brokerapp.model.stats_records import DestinationStats, NodeStatus
+from brokerapp.model.stats_records import DestinationStats, ListenerStats, NodeStatus
 from brokerapp.model.time_series import FINE, BrokerPoint, DestinationPoint, pack_point
 from brokerapp.store.history_rings import BROKER_RING
 from console.accounts.rate_limit import RateLimit
@@ -81,14 +81,31 @@ def test_a_certificate_that_expires_soon_fires_until_it_is_renewed_also_while_no
     now, without_nodes = time.time(), apply_tick(holding(1), NOW, [])
     evaluate(without_nodes, now)
     assert not AlertFiring.objects.exists(), "there is no certificate"
-    settings.SLUICE = replace(settings.SLUICE, tls_certificate=str(Authority(tmp_path).pem))
+    settings.SLUICE = replace(settings.SLUICE, tls_certificate=str(Authority(tmp_path).pem), console_tls=True)
     evaluate(without_nodes, now)
     firing = AlertFiring.objects.get()
-    assert firing.sentence == "broker: time until the certificate expires is 1 day, below 21"
+    assert firing.sentence == "console: time until the certificate expires is 1 day, below 21"
     evaluate(without_nodes, now + 3 * 86_400)
     assert AlertFiring.objects.get().worst == 0, "it has expired"
     evaluate(without_nodes, now - 21 * 86_400)
     assert AlertFiring.objects.get().state == AlertFiring.State.ENDED
+
+
+def test_certificates_of_all_nodes_fire_each_by_itself(db):
+    rule(name="certificate", metric="certificate-days", threshold=21, below=True, hold=0)
+
+    def node(name: str, **days: int) -> NodeStatus:
+        ends = [(connector, int(NOW + 86_400 * left) if left else 0) for connector, left in days.items()]
+        listeners = [ListenerStats(each, f"tcp://{each}", certificate_until=end).to_json() for each, end in ends]
+        return NodeStatus(name, "b", 0, 0, name=name, listeners=listeners)
+
+    earlier = NodeStatus("c", "b", 0, 0, name="c", listeners=[{"connector": "ssl", "address": "ssl://c:1"}])
+    nodes = [node("a", ssl=20, wss=20, stomp=0), node("b", ssl=90, wss=2), earlier]
+    evaluate(apply_tick(holding(1), NOW, nodes), NOW)
+    assert sorted(each.sentence for each in AlertFiring.objects.all()) == [
+        "node a, ssl, wss: time until the certificate expires is 20 days, below 21",
+        "node b, wss: time until the certificate expires is 2 days, below 21",
+    ]
 
 
 def test_it_is_pending_then_fires_then_ends_and_is_kept(db, asked):

@@ -337,6 +337,28 @@ def test_backups_of_two_installations_into_one_folder_leave_each_other_alone(fol
     assert {each.name for each in folder.iterdir()} == {run.file.name, other.path.name}
 
 
+def test_backups_of_one_second_have_names_of_their_own_that_sort_by_time_after_those_of_former_versions(folder):
+    folder.mkdir()
+    former = folder / "orders-20261128T020000Z.backup"
+    moment = datetime(2026, 11, 28, 2, 0, 1, tzinfo=UTC)
+    made = []
+    for microseconds in (0, 0, 0, 7):
+        made.append(backup_runs.new_file(folder, "orders", moment + timedelta(microseconds=microseconds)))
+        made[-1].touch()
+    assert [each.name for each in made] == sorted({each.name for each in made}), "none is there twice"
+    assert former.name < made[0].name < "orders-20261128T020002Z.backup"
+
+
+def test_two_backups_within_one_second_both_succeed(folder):
+    second, made = timezone.now().replace(microsecond=0), []
+    for microseconds in (1, 2):
+        run = backup_runs.start("ada", with_archive=False)
+        BackupRun.objects.filter(pk=run.pk).update(created=second + timedelta(microseconds=microseconds))
+        assert backup_runs.make(run.pk) == State.DONE, BackupRun.objects.get(pk=run.pk).reason
+        made.append(BackupRun.objects.get(pk=run.pk).file)
+    assert sorted(folder.iterdir()) == made
+
+
 def test_a_copy_makes_no_backups_on_schedule_and_sends_no_notifications(folder, admin, settings):
     write_mark(settings.SLUICE.data, RestoredMark(RestoredRole.COPY, "orders", "mars", "2026-11-28T10:00:00.000+00:00"))
     restored_copy._mark_of.cache_clear()

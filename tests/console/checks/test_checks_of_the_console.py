@@ -19,6 +19,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
+from brokerapp.checks import runner
 from brokerapp.checks.installation import Installation, of_environment
 from brokerapp.checks.results import Level
 from brokerapp.system.environment import PROJECT, Environment
@@ -254,7 +255,7 @@ def test_the_page_and_the_api_show_the_same_results_and_when_they_were_taken(con
     admin = client_of("admin")
     assert "No results" in admin.get(reverse("checks")).content.decode()
     assert admin.get("/api/v1/checks").status_code == 404
-    page = admin.post(reverse("run-checks"), follow=True).content.decode()
+    page = admin.post(reverse("run-checks"), follow=True).content.decode().replace("<wbr>", "")
     found = admin.get("/api/v1/checks").json()
     for each in found["checks"]:
         assert each["title"] in page
@@ -274,3 +275,20 @@ def test_only_admins_see_the_checks(console, role):
     client = client_of(role)
     assert client.get(reverse("checks")).status_code == 403
     assert 'href="/checks/"' not in client.get("/topology/").content.decode()
+
+
+def test_the_page_reports_a_data_folder_that_does_not_answer_and_asks_it_once_however_often_it_is_opened(
+    browser_of, settings, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(runner, "LIMIT_SECONDS", 0.3)
+    note = tmp_path / "store" / "store.url"
+    note.parent.mkdir()
+    os.mkfifo(note)  # whoever opens it waits, as for a file on a network file system without its server
+    settings.SLUICE = replace(settings.SLUICE, data=tmp_path)
+    browser = browser_of("admin")
+    for _ in range(3):
+        answer = browser.post(reverse("run-checks"), follow=True).content.decode().replace("<wbr>", "")
+        assert f"{tmp_path} did not answer within 0.3 s: nothing else was checked." in answer
+        assert "Other checks" not in answer
+    assert len([each for each in threading.enumerate() if each.name == "check of_environment"]) == 1
+    os.close(os.open(note, os.O_WRONLY))

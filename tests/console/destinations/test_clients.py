@@ -315,7 +315,7 @@ def test_a_star_on_a_client_holds_whatever_the_id_of_its_connection():
 def test_nobody_connected_leads_to_a_way_to_connect(browser_of, console, settings):
     wait_until(lambda: not current_connections(), "nobody is connected")
     text = browser_of("viewer").get(reverse("connections")).content.decode()
-    assert f'stomp.Connection12([("127.0.0.1", {settings.SLUICE.stomp_port})])' in text
+    assert f'stomp.Connection12([("127.0.0.1", {settings.SLUICE.client_ports["stomp"]})])' in text
     assert 'data-copy="snippet"' in text
 
 

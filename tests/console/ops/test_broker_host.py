@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 from channels.layers import get_channel_layer
+from redis import StrictRedis
 
 from brokerapp.errors import ConfigurationRefused
+from brokerapp.store.server.embedded import EmbeddedStore
 from console.broker.live.run_notices import notices
 from console.ops import broker_host
 from console.ops.broker_host import Authenticator, lifespan
@@ -77,8 +79,8 @@ async def test_name_and_password_are_not_run_together_when_remembered(db):
     assert await authenticate("supportp", "assword") is None
 
 
-async def run_lifespan(events: list[str], before_the_end=lambda: None) -> list[str]:
-    """The answers to these events of an ASGI server."""
+async def run_lifespan(events: list[str], before_the_end=lambda: None, state: dict | None = None) -> list[str]:
+    """The answers to these events of an ASGI server, whose state the application may change."""
     sent = []
 
     async def receive() -> dict:
@@ -89,7 +91,7 @@ async def run_lifespan(events: list[str], before_the_end=lambda: None) -> list[s
     async def send(message: dict) -> None:
         sent.append(message["type"])
 
-    await lifespan({"type": "lifespan"}, receive, send)
+    await lifespan({"type": "lifespan", "state": {} if state is None else state}, receive, send)
     return sent
 
 
@@ -116,9 +118,7 @@ async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, s
     from dataclasses import replace
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
-    settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted", stomp_port=0, openwire_port=None
-    )
+    settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, broker_name="hosted", client_ports={"stomp": 0})
     started = []
     start = broker_host._start_node
 
@@ -142,7 +142,7 @@ async def test_a_user_without_a_role_for_programs_is_refused_at_the_login_with_t
     for role in ("support", "client", "admin"):
         await asyncio.to_thread(make_user, role)
     settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted-roles", stomp_port=0, openwire_port=None
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-roles", client_ports={"stomp": 0}
     )
     node = await broker_host._start_node()
     try:
@@ -170,10 +170,25 @@ async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, setti
     from dataclasses import replace
 
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
-    settings.SLUICE = replace(
-        settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", stomp_port=0, openwire_port=None
-    )
-    assert await run_lifespan(["lifespan.startup"]) == ["lifespan.startup.failed"]
+    settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", client_ports={"stomp": 0})
+    state = {}
+    assert await run_lifespan(["lifespan.startup"], state=state) == ["lifespan.startup.failed"]
+    assert state == {}, "a store that is away comes back: the process is to be started again"
+
+
+async def test_a_store_that_evicts_keys_ends_the_web_process_with_the_exit_code_of_its_configuration(
+    monkeypatch, settings, tmp_path
+):
+    from dataclasses import replace
+
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    state = {}
+    with EmbeddedStore(tmp_path / "store") as store, StrictRedis.from_url(store.url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        client.config_set("maxmemory", "100mb")
+        settings.SLUICE = replace(settings.SLUICE, redis_url=store.url, client_ports={"stomp": 0})
+        assert await run_lifespan(["lifespan.startup"], state=state) == ["lifespan.startup.failed"]
+    assert state["configuration"].startswith("the store's server evicts keys when its memory is full: set its maxmem")
 
 
 async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkeypatch, store_url, settings, tmp_path):
@@ -181,8 +196,9 @@ async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkey
 
     identity = Authority(tmp_path).issue("broker")
     settings.SLUICE = replace(
-        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways", stomp_port=0, openwire_port=0,
-        extra_ports={"stomp+ssl": 0, "ws": 0, "wss": 0}, tls_certificate=str(identity.p12), tls_password=PASSWORD,
+        settings.SLUICE, redis_url=store_url, broker_name="hosted-ways",
+        client_ports={"stomp": 0, "tcp": 0, "stomp+ssl": 0, "ws": 0, "wss": 0},
+        tls_certificate=str(identity.p12), tls_password=PASSWORD,
     )  # fmt: skip
     node = await broker_host._start_node()
     try:
@@ -198,9 +214,7 @@ async def test_a_certificate_that_cannot_be_used_stops_the_start(settings, store
     settings.SLUICE = replace(
         settings.SLUICE,
         redis_url=store_url,
-        stomp_port=0,
-        openwire_port=None,
-        extra_ports={"wss": 0},
+        client_ports={"wss": 0},
         tls_certificate=str(tmp_path / "no"),
     )
     with pytest.raises(ConfigurationRefused, match=r"'wss' .* is not served: .*/no: No such file"):

@@ -2,10 +2,16 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
+from brokerapp.config import TransportConnector, default_config
+from brokerapp.model.transport_connector import KeyStore, TlsStores
 from console.ops import demo
+from console.ops.client_addresses import ClientAddress
+from tests.certificates import Authority
+from tests.protocol.running_node import RunningNode
 
 SECONDS = 3.0
 
@@ -51,7 +57,7 @@ def test_an_order_that_somebody_else_sent_is_invoiced_with_what_it_has():
 
 
 def test_the_business_leaves_a_backlog_and_dead_letters(console, wait_for_mirror):
-    outcome = demo.run("127.0.0.1", console.port, "ada", "lovelace", SECONDS)
+    outcome = demo.run(ClientAddress("stomp", "127.0.0.1", console.port), "ada", "lovelace", SECONDS)
     assert outcome.orders > SECONDS * demo.QUIET_RATE
     assert outcome.done["Billing"] + outcome.refused == outcome.done["Shipping"] == outcome.orders
     assert outcome.refused > 0
@@ -62,9 +68,27 @@ def test_the_business_leaves_a_backlog_and_dead_letters(console, wait_for_mirror
 
 def test_a_wrong_password_is_named(broker):
     with pytest.raises(demo.DemoFailed, match=r"^the login was refused: .*password is wrong"):
-        demo.run("127.0.0.1", broker.port, "ada", "byron", SECONDS)
+        demo.run(ClientAddress("stomp", "127.0.0.1", broker.port), "ada", "byron", SECONDS)
 
 
 def test_a_broker_that_is_not_there_is_named():
     with pytest.raises(demo.DemoFailed, match=r"no STOMP connection to 127\.0\.0\.1:1$"):
-        demo.run("127.0.0.1", 1, "ada", "lovelace", SECONDS)
+        demo.run(ClientAddress("stomp", "127.0.0.1", 1), "ada", "lovelace", SECONDS)
+
+
+def test_it_connects_over_tls_where_no_port_without_it_is_served(tmp_path, store_url):
+    connector = TransportConnector("stomp+ssl", "stomp+ssl", "127.0.0.1", 0)
+    stores = TlsStores(KeyStore(str(Authority(tmp_path).issue("broker").pem)))
+    node = RunningNode(replace(default_config("demo-tls"), connectors=(connector,), tls=stores), store_url)
+    business = demo.DemoWorkload(ClientAddress("stomp+ssl", "127.0.0.1", node.port), "ada", "lovelace")
+    try:
+        assert business.open().is_connected()
+    finally:
+        business.close()
+        node.stop()
+
+
+def test_a_broker_with_websockets_alone_is_no_broker_for_it(settings, tmp_path):
+    settings.SLUICE = replace(settings.SLUICE, client_ports={"ws": 1})
+    with pytest.raises(demo.DemoFailed, match=r"does not speak STOMP over WebSocket: set SLUICE_STOMP_PORT or SLUICE_"):
+        demo.run_here(1, passcode="secret")

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from brokerapp.model.definitions import CompositeDestination, ForwardTarget
+from brokerapp.model.definitions import CompositeDestination, ForwardTarget, VirtualTopic
 from brokerapp.model.destination import Destination
 from console.access.roles import everything
 from console.analyses import run_service
@@ -169,7 +169,7 @@ def test_a_comparison_that_was_made_before_its_columns_were_renamed_says_the_sam
 
 def test_definitions_that_act_at_one_destination_are_told_apart_by_their_names():
     topic = "topic://VirtualTopic.shop"
-    rows = [(1, "compositeTopic:VirtualTopic.shop", topic, topic), (2, "virtualTopic:VirtualTopic.>", topic, topic)]
+    rows = [(1, "compositeTopic:VirtualTopic.shop", topic, topic), (2, VirtualTopic("VirtualTopic.>").id, topic, topic)]
     columns = "leg definition at target selector in_force taken refused unknown"
     tables = [each for each in RESULT["tables"] if each["title"] != "legs"]
     legs = table("legs", columns, *((*row, None, 0, 1, 0, 0) for row in rows))
