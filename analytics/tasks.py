@@ -173,7 +173,7 @@ def request_update(only_worthwhile: bool = True) -> None:
 )
 def update(only_worthwhile: bool = True) -> None:
     """Compute pending hours of the tables for two minutes, and request the rest as another task."""
-    from analytics.spark.table_update import TablesLocked, update_tables  # loads pyspark
+    from analytics.spark.tables.update import TablesLocked, update_tables  # loads pyspark
 
     try:
         done = update_tables(Environment.read(), only_worthwhile=only_worthwhile)

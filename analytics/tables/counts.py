@@ -15,11 +15,8 @@ from analytics.tables.definitions import (
     DEAD_LETTERS,
     DEPTH_FLOWS,
     DEPTH_NOTES,
-    HIGHEST,
     LATENCY,
-    LOWEST,
     SLOT,
-    SUM,
     MeasureTable,
 )
 from analytics.tables.selection import table_slot_seconds
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 
 #: The slot, in seconds, of counts over a time range as a whole, which daily rows may have.
 WHOLE_DAYS = 86_400
-_MERGED = {SUM: F.sum, HIGHEST: F.max, LOWEST: F.min}
 _FILTER = Callable[[DataFrame], DataFrame]
 
 
@@ -53,7 +49,10 @@ class RecordedCounts:
         return replace(self, filters=(*self.filters, choose))
 
     def messages(self, table: MeasureTable, *keys: Column | str) -> DataFrame:
-        """Count messages by these keys and their kind, as `by_kind`. Keys may refer to `ts`."""
+        """Count messages by these keys and their kind, as `by_kind`; several rows may have equal keys.
+
+        Keys may refer to `ts`.
+        """
         found = [self.tables(table.name)]
         events = [self.current]
         if self.counted is None:
@@ -63,7 +62,7 @@ class RecordedCounts:
         return self._union(table, (*keys, "kind"), lambda each: message_counts(each, *keys), events, found)
 
     def acks(self, *keys: Column | str) -> DataFrame:
-        """Count acks by these keys and the bucket of their latency."""
+        """Count acks by these keys and the bucket of their latency; several rows may have equal keys."""
         events, rows = [self.raw(), self.current], [self.tables(LATENCY.name)]
         return self._union(LATENCY, (*keys, "bucket"), lambda each: ack_counts(each, *keys), events, rows)
 
@@ -104,12 +103,11 @@ class RecordedCounts:
         events: Sequence[DataFrame | None],
         rows: Sequence[DataFrame | None],
     ) -> DataFrame:
-        """Count the events, merge the rows of the table, and return both."""
+        """Count the events, and return that with the rows of the table. Several rows may have equal keys."""
         chosen_events, chosen_rows = self._chosen(events), self._chosen(rows)
         parts = [] if chosen_events is None else [count(chosen_events)]
         if chosen_rows is not None:
-            values = (_MERGED[rule](name).alias(name) for name, (_, rule) in table.values.items())
-            parts.append(chosen_rows.groupBy(*keys).agg(*values))
+            parts.append(chosen_rows.select(*keys, *table.values))
         return reduce(DataFrame.unionByName, parts)
 
     def _frames(self, table: MeasureTable) -> tuple[DataFrame | None, DataFrame | None]:

@@ -85,7 +85,7 @@ def _measure(environment: Environment, pid: int, seconds: int, rate: int) -> int
         **os.environ, "SLUICE_DATA": str(environment.data), "REDIS_URL": environment.redis_url,
         "SLUICE_BROKER": environment.broker_name, "SLUICE_SPARK_PORT": str(environment.spark_port),
     }  # fmt: skip
-    modules = ("analytics.archive.archiver", "analytics.spark.table_stream")
+    modules = ("analytics.archive.archiver", "analytics.spark.tables.stream")
     processes = [subprocess.Popen([sys.executable, "-m", each], env=variables) for each in modules]
     recorder, behind, began = TraceRecorder(environment.broker_name), [], time.monotonic()
     traffic, spark, used = Traffic(recorder, DepthRecorder(recorder), rate), psutil.Process(pid), 0.0

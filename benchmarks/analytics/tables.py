@@ -31,7 +31,7 @@ from analytics.archive.trace_stream import TraceStream
 from analytics.requests.request import AnalysisRequest
 from analytics.spark.run_execution import RunExecution
 from analytics.spark.session import connect, fetch
-from analytics.spark.table_rows import spark_rows
+from analytics.spark.tables.rows import spark_rows
 from analytics.tables.builder import TableBuilder
 from analytics.tables.catalog import TableCatalog
 from analytics.tables.definitions import DAY_US, HOUR_US

@@ -84,7 +84,7 @@ def process_specs(environment: Environment) -> list[ProcessSpec]:
         ),
         ProcessSpec("archiver", _module("analytics.archive.archiver")),
         *([ProcessSpec("spans", _module("analytics.spans.exporter"))] if environment.exports_spans else []),
-        *([ProcessSpec("tables", _module("analytics.spark.table_stream"))] if environment.streams_tables else []),
+        *([ProcessSpec("tables", _module("analytics.spark.tables.stream"))] if environment.streams_tables else []),
         worker("default", SHORT_TASKS),
         ProcessSpec(
             "beat",

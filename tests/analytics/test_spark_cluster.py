@@ -110,7 +110,7 @@ def test_an_analysis_tables_and_streaming_run_on_a_cluster_also_after_a_worker_w
         installation.send("check_tables")
         kill(workers[0])
         wait_until(lambda: (data / "tables" / "last_build.json").exists(), PATIENCE)
-        streaming = installation.start("analytics.spark.table_stream")
+        streaming = installation.start("analytics.spark.tables.stream")
         record(installation.store, 0, 9, start_us=time.time_ns() // 1000)
         catalog = TableCatalog(FolderStorage(data / "tables"), broker)
         counted = wait_until(lambda: (each := read_current_hours(catalog)) and each.updated_us and each, 2 * PATIENCE)

@@ -75,7 +75,7 @@ async def rebuild_tables(_admin: BrokerAdmin, args: Namespace) -> Answer:
     hours = request_rebuild(storage, environment.archive, window.since_us, window.until_us)
     if not args.wait:
         return {"hours": hours}, [f"{pluralize(hours, 'hour')} will be computed again within ten minutes"]
-    from analytics.spark.table_update import update_tables  # loads pyspark
+    from analytics.spark.tables.update import update_tables  # loads pyspark
 
     done = update_tables(environment, float("inf"))
     return {"hours": hours, "computed": done.hours}, [

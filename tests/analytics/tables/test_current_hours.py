@@ -63,7 +63,7 @@ def catalog_of(archive, folder):
 def count_up_to(spark, catalog, writer, number):
     """Count a batch of the query that ends with an append, and begins with the first one."""
     from analytics.spark.event_frames import read_events
-    from analytics.spark.table_stream import BatchCounter
+    from analytics.spark.tables.stream import BatchCounter
 
     archive = catalog.archive.folder.parent
     events = read_events(spark, archive, TimeWindow(BEGIN, END + HOUR_US))
@@ -118,7 +118,7 @@ def test_a_batch_that_comes_again_is_not_counted_again(spark, archive, counted):
 
 
 def test_a_query_that_was_replaced_stops_before_it_counts(spark, archive, counted):
-    from analytics.spark.table_stream import StreamReplaced
+    from analytics.spark.tables.stream import StreamReplaced
 
     catalog = catalog_of(archive, archive.folder.parents[1] / "tables")
     with pytest.raises(StreamReplaced):
@@ -149,7 +149,7 @@ def test_rows_that_are_newer_than_the_end_of_a_time_range_are_not_read(spark, ar
 
 @pytest.mark.long
 def test_hours_that_a_build_has_computed_are_no_longer_current(spark, archive, counted, tmp_path):
-    from analytics.spark.table_rows import spark_rows
+    from analytics.spark.tables.rows import spark_rows
 
     catalog = catalog_of(archive, tmp_path / "tables")
     archive.write_freshness(END + DAY_US)
@@ -171,7 +171,7 @@ def test_rows_of_no_events_change_nothing(counted):
 
 
 def test_rows_whose_next_events_are_too_old_or_were_removed_are_not_continued(counted):
-    from analytics.spark.table_stream import CATCH_UP_US, resumed
+    from analytics.spark.tables.stream import CATCH_UP_US, resumed
 
     last, soon = counted[-1], END + HOUR_US
     assert resumed(last, soon) == last

@@ -47,7 +47,7 @@ def test_hours_without_events_have_no_rows():
 
 @pytest.mark.spark
 def test_a_damaged_file_is_an_unreadable_source(spark, tmp_path):
-    from analytics.spark.table_rows import spark_rows
+    from analytics.spark.tables.rows import spark_rows
 
     damaged = tmp_path / "part-1-0.parquet"
     damaged.write_bytes(b"PAR1 and nothing else")

@@ -34,7 +34,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def storage(spark, archive):
-    from analytics.spark.table_rows import spark_rows
+    from analytics.spark.tables.rows import spark_rows
 
     storage = FolderStorage(archive.parent / "tables")
     rows_of = spark_rows(spark, lambda frame: frame.toArrow())

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 
 from analytics.archive.read_locks import read_lock
 from analytics.spark.session import connect, fetch
-from analytics.spark.table_rows import spark_rows
+from analytics.spark.tables.rows import spark_rows
 from analytics.tables.builder import BuildResult, TableBuilder, is_worthwhile
 from analytics.tables.catalog import TableCatalog
 from analytics.tables.status import LastBuild, hourly_since_us, write_last_build

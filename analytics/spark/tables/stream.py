@@ -1,4 +1,4 @@
-"""Keep the current hourly tables up to date with Structured Streaming: `python -m analytics.spark.table_stream`.
+"""Keep the current hourly tables up to date with Structured Streaming: `python -m analytics.spark.tables.stream`.
 
 A process of its own starts a query that reads new events through the data source `sluice` and adds them to the rows of
 the current hours (analytics/tables/current_hours.py), by the same transforms as builds. A build still computes each
@@ -31,7 +31,7 @@ from analytics.archive.broker_archive import BrokerArchive
 from analytics.archive.stream_ids import id_of, position_of
 from analytics.spark.data_source import SluiceSource
 from analytics.spark.session import connect, fetch
-from analytics.spark.table_rows import Collect
+from analytics.spark.tables.rows import Collect
 from analytics.tables.catalog import TableCatalog
 from analytics.tables.current_hours import CurrentHours, read_current_hours, write_current_hours
 from analytics.tables.definitions import HOUR_US
