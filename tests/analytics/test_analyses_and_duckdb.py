@@ -197,6 +197,7 @@ def test_the_depth_is_what_was_noted_and_what_came_and_went_since(ask, archive):
     assert "20 messages" in found.sentence
 
 
+@pytest.mark.long
 def test_the_oldest_message_over_time_is_that_of_all_copies_that_wait(ask, archive):
     from analytics.jobs import lag as job
 
@@ -249,6 +250,7 @@ def test_queues_that_nothing_fans_out_to_have_no_copies_to_speak_of(ask):
     assert "copies were stored in 1 destination, from messages sent to other destinations" in found.sentence
 
 
+@pytest.mark.long
 def test_a_destination_is_asked_about_by_name_or_pattern(ask):
     from analytics.jobs import traffic as job
 

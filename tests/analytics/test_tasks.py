@@ -302,6 +302,7 @@ def test_a_disk_that_is_full_where_spark_spills_fails_the_run_and_the_next_one_w
     assert installation.end_of(installation.analyse(REQUEST))[0] == "done"
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_fails_its_run_with_the_reason_and_the_next_run_works(installation):
     stopped = installation.analyse({"kind": "slow"})
     installation.wait_for_work(stopped)

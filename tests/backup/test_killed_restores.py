@@ -79,8 +79,8 @@ def _count_calls(owner: type, name: str, count) -> None:
 @pytest.mark.parametrize(
     ("is_embedded", "role", "every"),
     [
-        (False, "--replace", 3),
-        (True, "--as-copy", 4),
+        (False, "--replace", 5),
+        (True, "--as-copy", 6),
         pytest.param(False, "--replace", 1, marks=pytest.mark.long),
         pytest.param(True, "--as-copy", 1, marks=pytest.mark.long),
     ],
@@ -215,7 +215,7 @@ def killed_at_call(step: int, data: Path, *functions: tuple[object, str]) -> boo
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.parametrize("first", [*range(1, 8)])
+@pytest.mark.parametrize("first", [3, 7, *(pytest.param(each, marks=pytest.mark.long) for each in (1, 2, 4, 5, 6))])
 def test_a_restore_that_is_killed_while_it_removes_what_another_one_left_is_not_taken_for_complete(tmp_path, first):
     for second in itertools.count(1):
         data = tmp_path / f"data-{second}"

@@ -14,6 +14,7 @@ _STARTED = f"{_RUNS}BackupRun.objects.create(step='Snapshot of the store', host=
 _ENDED = f"{_RUNS}BackupRun.objects.filter(state='running').update(state='done', finished=now(), bytes=4096, step='')"
 
 
+@pytest.mark.long
 def test_a_backup_that_ends_is_told_and_can_be_followed_by_the_next_one(page_of, site):
     run_script(_STARTED, site.variables)
     page = page_of("admin")

@@ -113,7 +113,7 @@ def test_a_chart_fits_on_a_telephone(page_of, site):
     picture(page, "chart-on-a-telephone")
 
 
-@pytest.mark.parametrize("width", [600, 375])
+@pytest.mark.parametrize("width", [pytest.param(600, marks=pytest.mark.long), 375])
 def test_the_tables_of_a_mail_are_not_cut_and_break_no_number(page_of, site, width):
     labels = ("Depth", "Minimum", "Maximum", "Enqueue rate", "Dequeue rate", "Empty in", "Limit reached in")
     units = ("messages", "messages", "bytes", "rate", "rate", "seconds", "seconds")

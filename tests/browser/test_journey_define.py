@@ -19,6 +19,7 @@ COUNT_KEYS = """addEventListener("keydown", () => {
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_an_admin_defines_a_virtual_topic_with_the_keyboard_and_another_one_sees_it(page_of, site, client):
     client.subscribe("/queue/App.Billing.Trade.Orders", id="1")
     client.send("/queue/App.Audit.Trade.Orders", "begin", headers={"persistent": "true"})

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.browser
 SENTENCE = "7 messages enqueued, 18% more than the previous week."
 
 
+@pytest.mark.long
 def test_an_analyst_reads_a_report_asks_again_and_schedules_it(page_of, site, client):
     client.send("/queue/report.orders", "x", headers={"persistent": "true"})
     report = finished_report(site, "Mondays", sentence=SENTENCE, queue="report.orders")

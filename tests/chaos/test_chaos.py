@@ -22,6 +22,7 @@ def test_whatever_breaks_what_was_confirmed_comes_once_or_flagged_in_order_and_n
     assert outcome.is_fine, str(outcome)
 
 
+@pytest.mark.long
 def test_so_they_do_when_each_has_two_shards(tmp_path):
     kinds = [FaultKind.KILL, FaultKind.PAUSE_PAST_TIMEOUT, FaultKind.KILL_STORE]
     outcome = run(SHARDED_SEED, SECONDS, tmp_path, kinds, ["shop", "checked", "incoming", "news"], shards=2)

@@ -328,6 +328,7 @@ def test_an_edition_whose_worker_is_killed_is_tried_again_and_comes_to_its_end(s
     assert run() == ("done", 1, "done")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ctrl_c_ends_every_process_and_the_next_start_finds_it_all_again(sluice):
     send(sluice, "/queue/first.order", 1)

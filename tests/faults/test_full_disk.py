@@ -153,6 +153,7 @@ def test_on_a_full_disk_a_producer_waits_a_consumer_gets_and_acknowledges_all_an
     producer.close()
 
 
+@pytest.mark.long
 def test_a_disk_full_of_large_messages_that_were_consumed_takes_messages_again_within_seconds(broker_with, disk):
     broker = broker_with()
     producer, consumer = RawClient(broker.port), StompClient(broker.port)
@@ -214,6 +215,7 @@ def test_without_space_for_acknowledgements_producers_are_answered_and_the_store
     assert broker.store_process().pid == store
 
 
+@pytest.mark.long
 def test_a_disk_full_of_what_was_acknowledged_is_emptied_without_help(broker_with, disk):
     broker = broker_with()
     producer, consumer = RawClient(broker.port), StompClient(broker.port)

@@ -88,6 +88,7 @@ def test_who_sends_to_a_server_without_memory_waits_acks_pass_and_then_it_goes_o
     producer.close()
 
 
+@pytest.mark.long
 def test_kill_9_while_the_server_is_full_loses_nothing_confirmed(broker):
     limit_memory(broker, ROOM)
     producer = RawClient(broker.port)

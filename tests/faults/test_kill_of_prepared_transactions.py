@@ -56,7 +56,7 @@ def drained(port: int, name: str, count: int) -> Counter[str | None]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "branches"), [(1, 14), *(pytest.param(seed, 24, marks=pytest.mark.long) for seed in (1, 2))]
+    ("seed", "branches"), [(1, 6), *(pytest.param(seed, 24, marks=pytest.mark.long) for seed in (1, 2))]
 )
 def test_each_branch_is_committed_or_rolled_back_whole_however_often_the_node_is_killed(broker, seed, branches):
     chance = random.Random(seed)

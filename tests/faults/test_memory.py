@@ -84,6 +84,7 @@ def test_hundreds_of_thousands_that_wait_take_no_memory_of_the_node(broker, memo
     assert broker.depths("") == {"one": MANY, **{f"other.{number}": SOME for number in range(OTHERS)}}
 
 
+@pytest.mark.long
 def test_idle_queues_and_subscriptions_are_cheap(broker, memory):
     before = memory()
     consumer = client(broker)

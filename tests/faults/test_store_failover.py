@@ -145,7 +145,9 @@ class Work:
             assert {body for body, times in delivered.items() if times > 1} <= self.account.flagged[queue]
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name", [name if name == "killed" else pytest.param(name, marks=pytest.mark.long) for name in FAULTS]
+)
 def test_nothing_confirmed_is_lost_when_the_primary_is(store, nodes, name, record_property):
     work, fault, primary = Work(nodes), FAULTS[name], store.primary
 

@@ -108,8 +108,17 @@ def told_by_nodes(url: str) -> list[dict]:
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("fall", [promoted_replica, restored_backup, cut_file])
-@pytest.mark.parametrize("names", ["a", "ab"])
+@pytest.mark.parametrize(
+    ("names", "fall"),
+    [
+        ("a", promoted_replica),
+        pytest.param("a", restored_backup, marks=pytest.mark.long),
+        ("a", cut_file),
+        pytest.param("ab", promoted_replica, marks=pytest.mark.long),
+        ("ab", restored_backup),
+        pytest.param("ab", cut_file, marks=pytest.mark.long),
+    ],
+)
 def test_what_is_confirmed_after_a_rollback_is_kept(tmp_path, nodes, request, fall, names):
     falling = fall(tmp_path)
     request.addfinalizer(falling.close)
@@ -165,7 +174,7 @@ def test_a_store_that_lost_nothing_goes_on_with_its_nodes(tmp_path, nodes, pair)
     assert ROLLED_BACK not in node.said()
 
 
-@pytest.mark.parametrize("names", ["a", "ab"])
+@pytest.mark.parametrize("names", [pytest.param("a", marks=pytest.mark.long), "ab"])
 def test_a_primary_that_becomes_a_replica_is_left_for_the_new_one(nodes, pair, names):
     running = nodes(pair.url, names)
     consumer = StompClient(running[-1].port)

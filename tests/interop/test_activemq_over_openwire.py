@@ -82,7 +82,7 @@ def bridged_messages() -> Callable[..., list[str]]:
 
 
 @needs_java_client
-@pytest.mark.parametrize("options", [{}, {"useCompression": "true"}])
+@pytest.mark.parametrize("options", [pytest.param({}, marks=pytest.mark.long), {"useCompression": "true"}])
 def test_messages_of_all_types_arrive_as_java_clients_sent_them(store, activemq, bridged_messages, options):
     queues = Destination.queue(f"there.{len(options)}"), Destination.queue(f"here.{len(options)}")
     connector = NetworkConnector(
@@ -179,7 +179,9 @@ def test_an_activemq_that_greets_late_is_spoken_to_in_openwire_all_the_same(stor
 
 
 @pytest.mark.parametrize(
-    "options", ["", "wireFormat.tightEncodingEnabled=true&wireFormat.cacheEnabled=true"], ids=["loose", "tight"]
+    "options",
+    [pytest.param("", marks=pytest.mark.long), "wireFormat.tightEncodingEnabled=true&wireFormat.cacheEnabled=true"],
+    ids=["loose", "tight"],
 )
 def test_a_silent_bridge_stays_connected_and_a_dead_one_is_given_up(store, activemq, options):
     quick = f"?wireFormat.maxInactivityDuration=900&wireFormat.maxInactivityDurationInitalDelay=100&{options}"

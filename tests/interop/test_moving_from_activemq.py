@@ -115,7 +115,7 @@ def old(tmp_path) -> Iterator[ActiveMQ]:
     running.stop()
 
 
-@pytest.fixture(params=["stomp", "tcp"], ids=["STOMP", "OpenWire"])
+@pytest.fixture(params=[pytest.param("stomp", marks=pytest.mark.long), "tcp"], ids=["STOMP", "OpenWire"])
 def new(tmp_path, old, request) -> Iterator[BrokerProcess]:
     process = BrokerProcess(tmp_path, BRIDGE.format(uri=old.uri(request.param)))
     yield process

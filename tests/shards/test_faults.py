@@ -186,7 +186,7 @@ def test_a_node_that_stood_still_until_it_was_taken_for_dead_leaves_no_half_tran
         transactions.check(broker.content(queues))
 
 
-@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("shard", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_queues_of_other_shards_go_on_while_a_shard_stands_still(one_node, name, shard):
     queues = [queue_in(each, name) for each in range(SHARDS)]
     clients = [one_node["a"].client() for _ in queues]
@@ -225,7 +225,7 @@ def test_queues_of_other_shards_go_on_while_a_shard_stands_still(one_node, name,
     wait_until(lambda: not one_node.intents(), "no intent is left")
 
 
-@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("shard", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_shard_that_is_killed_comes_back_from_its_file_and_everything_is_there_once(one_node, name, shard):
     queues = [queue_in(number % SHARDS, f"{name}.{number}") for number in range(2 * SHARDS)]
     transactions = Transactions(queues)
@@ -263,6 +263,7 @@ def test_a_node_goes_on_after_a_shard_stood_still_for_longer_than_its_timeout(tm
         broker.wait_until_quiet(*map(log, queues))
 
 
+@pytest.mark.long
 def test_operators_and_nodes_are_told_which_shard_stands_still_and_wait_for_it_only_briefly(tmp_path, name):
     """What concerns other shards only goes on: a node stops, shards are listed and drained."""
     with sharded_broker(tmp_path, shards=SHARDS) as broker:
@@ -293,6 +294,7 @@ def test_operators_and_nodes_are_told_which_shard_stands_still_and_wait_for_it_o
         assert broker.content([queue]) == {queue: ["before"]}
 
 
+@pytest.mark.long
 def test_a_shard_that_stands_still_as_it_is_added_is_served_when_it_goes_on(tmp_path, name):
     with sharded_broker(tmp_path, shards=2) as broker:
         another = Server(tmp_path / "another")

@@ -30,7 +30,7 @@ def begin_to_prepare(client: OpenWireClient, number: int, out: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("seed", "branches"), [(1, 8), *(pytest.param(seed, 60, marks=pytest.mark.long) for seed in (2, 3))]
+    ("seed", "branches"), [(1, 4), *(pytest.param(seed, 60, marks=pytest.mark.long) for seed in (2, 3))]
 )
 def test_each_branch_over_shards_is_prepared_and_ended_whole_or_not_at_all(tmp_path, name, seed, branches):
     chance, rounds = random.Random(seed), 0

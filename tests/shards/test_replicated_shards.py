@@ -49,7 +49,7 @@ class ReplicatedBroker(ShardedBroker):
                 each.end()
 
 
-@pytest.mark.parametrize("shard", [0, 1])
+@pytest.mark.parametrize("shard", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_transactions_over_shards_are_whole_when_a_replica_of_one_shard_takes_over(tmp_path, name, shard):
     broker = ReplicatedBroker(tmp_path)
     try:
@@ -73,6 +73,7 @@ def test_transactions_over_shards_are_whole_when_a_replica_of_one_shard_takes_ov
         broker.end()
 
 
+@pytest.mark.long
 def test_a_family_moves_only_when_replicas_of_its_new_shard_have_it(tmp_path, name):
     broker = ReplicatedBroker(tmp_path)
     try:

@@ -244,7 +244,9 @@ def test_a_part_that_dies_takes_its_own_children_with_it(started):
     wait_until(lambda: gone(grandchild), "the grandchild is gone")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGINT, signal.SIGHUP))]
+)
 def test_a_signal_stops_everything_even_what_will_not_end(started, number):
     run = started("stubborn", "0.3")
     run.until_said("all are ready")

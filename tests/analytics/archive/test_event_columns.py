@@ -99,6 +99,7 @@ def source(session, archive, store_url):
     return lambda: session.read.format("sluice").options(**options).load()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_spark_source_and_analyses_find_the_same_columns_and_values(
     spark, source, archive, store, store_url, tmp_path

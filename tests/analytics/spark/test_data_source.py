@@ -221,6 +221,7 @@ def test_a_stream_goes_on_where_it_ended_and_sees_each_event_once_while_the_arch
     assert counted(rows) == expected(range(8))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_stream_that_would_miss_events_fails_and_says_so(session, options, archive, store, store_url, tmp_path):
     record(store, 0, 1)

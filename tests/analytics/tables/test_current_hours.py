@@ -126,7 +126,9 @@ def test_a_query_that_was_replaced_stops_before_it_counts(spark, archive, counte
     assert read_current_hours(catalog) == counted[-1]
 
 
-@pytest.mark.parametrize("kind", ["traffic", pytest.param("dead-letters", marks=pytest.mark.long), "depth"])
+@pytest.mark.parametrize(
+    "kind", ["traffic", *(pytest.param(each, marks=pytest.mark.long) for each in ("dead-letters", "depth"))]
+)
 def test_an_analysis_of_current_hours_finds_what_one_of_events_finds(spark, archive, counted, kind):
     folder, tables = archive.folder.parent, archive.folder.parents[1] / "tables"
     expected, _ = answer(spark, folder, kind, WEEKS)

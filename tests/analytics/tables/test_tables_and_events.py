@@ -23,6 +23,8 @@ BEGIN, END = traffic.START_US, traffic.START_US + 170 * traffic.MINUTE_US
 HOURLY = TimeWindow(BEGIN - 8 * DAY_US + 1234, END)
 DAILY = TimeWindow(BEGIN - 20 * DAY_US + 1234, END + 2 * DAY_US)
 NOW_US = END + 3 * DAY_US
+#: Analyses that read the most tables, and take the least time for it.
+QUICK = {"traffic", "fan-out", "latency"}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,14 @@ def rows_of(result):
     return {each.name: sorted(each.rows.to_pylist(), key=repr) for each in result.tables}
 
 
-@pytest.mark.parametrize("kind", [kind for kind, each in ANALYSES.items() if each.reads_tables])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long)
+        for kind, each in ANALYSES.items()
+        if each.reads_tables
+    ],
+)
 def test_an_analysis_of_tables_finds_what_one_of_events_finds(spark, archive, storage, kind):
     expected, _ = answer(spark, archive, kind, HOURLY if kind != "weeks" else TimeWindow(END - DAY_US, END))
     found, levels = answer(spark, archive, kind, HOURLY if kind != "weeks" else TimeWindow(END - DAY_US, END), storage)
@@ -77,7 +86,7 @@ def test_an_analysis_of_tables_finds_what_one_of_events_finds(spark, archive, st
     assert found.rows_read == expected.rows_read > 100
 
 
-@pytest.mark.parametrize("kind", ["traffic", "dead-letters"])
+@pytest.mark.parametrize("kind", [pytest.param("traffic", marks=pytest.mark.long), "dead-letters"])
 def test_an_analysis_of_daily_tables_finds_what_one_of_events_finds(spark, archive, storage, kind):
     expected, _ = answer(spark, archive, kind, DAILY)
     found, levels = answer(spark, archive, kind, DAILY, storage)

@@ -53,6 +53,7 @@ def frame(spark, events):
     return spark.createDataFrame(pa.Table.from_pylist(events, pa.schema(list(types.items()))))
 
 
+@pytest.mark.long
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rng=st.randoms(use_true_random=True))
 def test_the_oldest_message_is_that_of_copies_followed_one_by_one(spark, rng):

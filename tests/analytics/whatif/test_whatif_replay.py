@@ -161,7 +161,8 @@ def arrived(node):
     return node.look(read)
 
 
-@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [3_000, 100_000])
 def test_what_is_foretold_of_many_messages_and_21_rules_is_what_a_broker_does(
     node, reader, spark, store_url, tmp_path, count
 ):
