@@ -1,12 +1,34 @@
 """Test that axe finds no violation on any page, in light and dark, and that all works by keyboard."""
 
 import pytest
+from django.urls import resolve
 from playwright.sync_api import expect
 
 from tests.browser.axe_violations import AXE, COLOURS, OWN, RULES, WHOLE, axe_violations
 from tests.browser.every_page import AS_SUPPORT, DEEPER, made, pages, prepare
 
 
+#: Pages that between them have every part of a page: tables, charts, forms, cards, a graph.
+QUICK = ("overview", "queues", "queue", "messages", "topology", "new-alert", "new-definition", "checks")
+
+
+@pytest.mark.browser
+def test_axe_finds_nothing_on_pages_of_each_kind(page_of, site, client):
+    prepare(site, client)
+    page = page_of("admin", color_scheme="light")
+    page.context.add_init_script(AXE.axe_script)
+    found = []
+    paths = [path for path in pages() if resolve(path.partition("?")[0]).url_name in QUICK]
+    assert len(paths) >= len(QUICK)
+    for number, path in enumerate(paths):
+        page.goto(site.url + path)
+        found.append((path, axe_violations(page, RULES, OWN if number else WHOLE)))
+        page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        found.append((f"{path} in the dark", axe_violations(page, COLOURS, OWN)))
+    assert [(path, barriers) for path, barriers in found if barriers] == []
+
+
+@pytest.mark.long
 @pytest.mark.browser
 def test_axe_finds_nothing_on_any_page(page_of, site, client):
     prepare(site, client)

@@ -99,8 +99,8 @@ def back_and_forward(page: Page, site, here: str, there: str) -> set[str]:
 #: Pages that change a part of themselves and their address, and what is clicked there.
 PARTS = (
     (reverse_lazy("queues"), "thead th:not([aria-sort=none]) a"),
-    (reverse_lazy("queues"), ".chips a:not([aria-current])"),
-    (reverse_lazy("connections"), "thead th:not([aria-sort=none]) a"),
+    pytest.param(reverse_lazy("queues"), ".chips a:not([aria-current])", marks=pytest.mark.long),
+    pytest.param(reverse_lazy("connections"), "thead th:not([aria-sort=none]) a", marks=pytest.mark.long),
     (reverse_lazy("messages", args=["axe.orders"]), "tbody th[scope=row] a"),
 )
 #: What such a click changes: order, choice, and what is open.

@@ -22,6 +22,9 @@ from tests.ports import free_port
 from tests.served import serving
 from tests.waiting import wait_until
 
+# An upgrade of the first release is in tests/upgrade, and not long.
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 #: Creates a token for the admin and writes it to the file that is named.
 _TOKEN = """

@@ -29,12 +29,14 @@ def bill(tmp_path_factory) -> dict:
     return bill
 
 
+@pytest.mark.long
 def test_the_bill_follows_the_schema_of_cyclonedx(bill):
     # The program writes nothing that JsonStrictValidator of CycloneDX refuses.
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert (bill["metadata"]["component"]["name"], bill["metadata"]["component"]["version"]) == ("sluice", VERSION)
 
 
+@pytest.mark.long
 def test_each_pin_is_in_the_bill(bill):
     found = {(re.sub(r"[-_.]+", "-", each["name"]).lower(), each["version"]) for each in bill["components"]}
     pinned = {
@@ -46,6 +48,7 @@ def test_each_pin_is_in_the_bill(bill):
     assert sorted(pinned - found) == []
 
 
+@pytest.mark.long
 def test_scripts_and_servers_that_packages_bring_along_have_version_licence_and_hash(bill):
     parts = {each["name"]: each for each in bill["components"] if each["name"] in BUNDLED}
     assert set(parts) == BUNDLED
@@ -59,6 +62,7 @@ def test_scripts_and_servers_that_packages_bring_along_have_version_licence_and_
     assert parts["plotly.js"]["bom-ref"] in plotly
 
 
+@pytest.mark.long
 def test_java_libraries_of_spark_and_npm_packages_of_tests_are_in_the_bill(bill):
     purls = {each["purl"]: each for each in bill["components"]}
     java = [each for each in purls if each.startswith(("pkg:maven/", "pkg:generic/spark"))]

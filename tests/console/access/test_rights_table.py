@@ -410,7 +410,10 @@ def test_a_role_without_the_right_is_told_which_one_it_lacks(role, browser_of):
         assert (entry.who, entry.action, entry.outcome) == (role or "nobody", permission.name.lower(), "denied"), page
 
 
-@pytest.mark.parametrize("role", list(Role))
+#: Roles whose pages are many, of which others have a part: `admin` and `viewer` see all and the least.
+@pytest.mark.parametrize(
+    "role", [role if role in (Role.ADMIN, Role.VIEWER) else pytest.param(role, marks=pytest.mark.long) for role in Role]
+)
 def test_a_role_with_the_right_is_let_through(role, browser_of, console_without_store, monkeypatch):
     monkeypatch.setattr("console.metrics.views.overview.enqueue", lambda task: None)
     client = browser_of(role)

@@ -122,6 +122,7 @@ def within(seconds: float, ask):
     raise AssertionError(f"none of {TRIES} answers within {seconds:g} s of work: {[round(each, 3) for each in took]}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query",
     [
@@ -137,6 +138,7 @@ def test_a_page_of_the_list_answers_in_time(browser_of, crowd, query):
     assert page.context["page"].existing >= QUEUES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path",
     [
@@ -155,6 +157,7 @@ def test_other_pages_do_not_suffer_from_many_queues(browser_of, crowd, path):
     assert page.status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "first"),
     [("", 1), ("?after=500000", 500_001), ("?end=1", MESSAGES - 49), ("?end=1&before=900001", 899_951)],
@@ -168,12 +171,14 @@ def test_any_page_of_a_million_messages_comes_as_quickly_as_the_first(browser_of
     assert rows[0].seq == first
 
 
+@pytest.mark.long
 def test_a_time_finds_its_place_among_a_million_messages(browser_of, crowd):
     support = browser_of("support")
     answer = within(PAGE_SECONDS * MARGIN, lambda: support.get(MESSAGES_PAGE, {"at": "2001-01-01T00:00"}))
     assert answer.status_code == 302
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["0", "1"], ids=["from the oldest on", "from the newest back"])
 def test_a_selector_that_matches_nothing_stops_and_says_how_far_it_looked(end, browser_of, crowd):
     support = browser_of("support")
@@ -185,6 +190,7 @@ def test_a_selector_that_matches_nothing_stops_and_says_how_far_it_looked(end, b
     assert "Partial result" in page.content.decode()
 
 
+@pytest.mark.long
 def test_a_search_that_finds_nothing_ends_in_time_and_says_that_it_did_not_see_all(browser_of, crowd):
     support = browser_of("support")
     page = within(SEARCH_SECONDS * MARGIN, lambda: support.get(reverse("find-messages"), {"q": "no-such-order"}))
@@ -193,6 +199,7 @@ def test_a_search_that_finds_nothing_ends_in_time_and_says_that_it_did_not_see_a
     assert 0 < found.read_count < MESSAGES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "says"),
     [
@@ -279,6 +286,7 @@ def _restless() -> list[DestinationPoint]:
     return [DestinationPoint(10 * step, step * 7919 % 9973, 1, 1, 0) for step in range(360)]
 
 
+@pytest.mark.long
 def test_a_step_of_the_history_with_all_queues_moving_is_bounded(crowd):
     watch = MetricsSampler(gateway(), mirror())
     gateway().loop.call_soon_threadsafe(watch._task.cancel)
