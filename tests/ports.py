@@ -55,3 +55,12 @@ class KeptPort:
     def close(self) -> None:
         """Others may have it."""
         self._name.close()
+
+
+_until_the_end: list[KeptPort] = []
+
+
+def own_port() -> int:
+    """A TCP port of 127.0.0.1 that no other test takes while this process runs, also while nothing listens on it."""
+    _until_the_end.append(KeptPort())
+    return _until_the_end[-1].number

@@ -66,6 +66,11 @@ class BrokerProcess:
         """The process id of the broker itself, which is its process group's too."""
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the broker itself has not ended."""
+        return self._process.poll() is None
+
     def wait_until_listening(self, port: int) -> None:
         """Return when something accepts connections on this port; raises StartFailed."""
         self._wait(lambda: _listening(port), f"port {port} is not open")

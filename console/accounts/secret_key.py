@@ -10,6 +10,9 @@ from pathlib import Path
 from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.data_directory import make_data_directory
 
+#: Its file in the data folder.
+SECRET_KEY_FILE = "secret-key"
+
 
 def stored_key(path: Path) -> str:
     """Return the key in the file `path`; "" where there is none yet. Raises ConfigurationRefused, as below."""

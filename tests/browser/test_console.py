@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -230,3 +231,11 @@ def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(page_of, sit
         page.goto(site.url + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         picture(page, f"narrow{path.replace('/', '-')}")
+
+
+def test_the_first_web_process_names_its_cookies_by_the_key_of_the_installation(page_of, site):
+    """As every one after it does: another name would sign everybody out when it starts again."""
+    key = (site.environment.data / "secret-key").read_text()
+    expected = hashlib.sha256(f"cookies of {key}".encode()).hexdigest()[:8]
+    names = {each["name"] for each in page_of("viewer").context.cookies()}
+    assert {f"sluice_{expected}", f"sluice_csrf_{expected}"} <= names

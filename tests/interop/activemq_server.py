@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import random
+import re
 import shutil
-import socket
 from pathlib import Path
 
 import psutil
 import pytest
 
 from benchmarks.brokers.activemq import HOME, JAR, JSON_JARS
-from benchmarks.brokers.process import BrokerProcess
+from benchmarks.brokers.process import BrokerProcess, StartFailed
+from tests.ports import own_port
 
-#: Not the one that tests are seeded with: each process is to find other ports.
-_random = random.SystemRandom()
+#: Ports of a configuration at which it accepts connections.
+_CONNECTOR = re.compile(r"<transportConnector\b[^>]*?://127\.0\.0\.1:([1-9]\d*)")
 #: `make test` installs it where there is a package.
 needs_activemq = pytest.mark.skipif(
     shutil.which("java") is None or not all(each.exists() for each in (JAR, *JSON_JARS)),
@@ -32,15 +32,6 @@ _PLAIN = """<?xml version="1.0" encoding="UTF-8"?>
   </broker>
 </beans>
 """
-
-
-def own_port() -> int:
-    """A free TCP port that the system gives to nobody else, also while nothing listens on it."""
-    while True:
-        port = _random.randrange(20_000, 32_000)  # below what Linux hands out
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
 
 
 class ActiveMQ:
@@ -69,7 +60,13 @@ class ActiveMQ:
         )
 
     def start(self) -> None:
-        """Run it until it listens."""
+        """Run it until it accepts connections at all of its connectors; once more if it ended before."""
+        try:
+            self._start()
+        except StartFailed:
+            self._start()
+
+    def _start(self) -> None:
         at = self.folder
         (at / "lib").mkdir(exist_ok=True)
         for jar in JSON_JARS:
@@ -83,7 +80,13 @@ class ActiveMQ:
             "-jar", str(JAR), "start", f"xbean:{(at / 'activemq.xml').as_uri()}",
         ]  # fmt: skip
         self._process = BrokerProcess(command, at / "activemq.log")
-        self._process.wait_until_listening(self.port)
+        for port in map(int, _CONNECTOR.findall((at / "activemq.xml").read_text())):
+            self._process.wait_until_listening(port)
+
+    def check(self) -> None:
+        """Fail with what it said last unless it runs."""
+        assert self._process is not None, "ActiveMQ was not started"
+        assert self._process.is_running, f"ActiveMQ ended:\n{(self.folder / 'activemq.log').read_text()[-6000:]}"
 
     def kill(self) -> None:
         """kill -9."""

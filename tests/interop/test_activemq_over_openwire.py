@@ -16,9 +16,10 @@ from brokerapp.network.options.definition import NetworkConnector
 from brokerapp.store.server.embedded import EmbeddedStore
 from tests.certificates import PASSWORD, Authority
 from tests.faults.processes import BrokerProcess
-from tests.interop.activemq_server import ActiveMQ, needs_activemq, own_port
+from tests.interop.activemq_server import ActiveMQ, needs_activemq
 from tests.interop.proxy import Proxy
 from tests.jms.java_programs import compile_program, needs_java_client
+from tests.ports import own_port
 from tests.protocol.clients import StompClient
 from tests.protocol.networking import QUICK, bridged, destinations_of, running
 from tests.waiting import wait_until

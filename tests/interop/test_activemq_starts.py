@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from benchmarks.brokers.activemq import HOME, JAR
-from benchmarks.brokers.process import BrokerProcess, free_port
+from benchmarks.brokers.process import BrokerProcess
 from brokerapp.config import (
     Authentication,
     BrokerConfig,
@@ -30,6 +30,7 @@ from brokerapp.model.destination import Destination
 from brokerapp.model.transport_connector import KeyStore, TlsStores
 from brokerapp.network.options.definition import NetworkConnector
 from tests.certificates import PASSWORD, Authority
+from tests.ports import own_port
 from tests.protocol.clients import RawClient, StompClient
 
 pytestmark = [
@@ -146,7 +147,7 @@ def login():
 
 
 def test_activemq_starts_with_a_whole_configuration_and_does_what_it_says(start, login, tmp_path):
-    port, secure_port, authority = free_port(), free_port(), Authority(tmp_path)
+    port, secure_port, authority = own_port(), own_port(), Authority(tmp_path)
     key_store = KeyStore(str(authority.issue("broker").p12), PASSWORD)
     start(export_config(configuration(port, secure_port, key_store)), port)
     tls = ssl.create_default_context(cafile=authority.pem)
@@ -175,7 +176,7 @@ def test_activemq_starts_with_a_whole_configuration_and_does_what_it_says(start,
 
 
 def test_activemq_starts_with_definitions_alone(start, login):
-    port = free_port()
+    port = own_port()
     connectors = (TransportConnector("stomp", "stomp", "127.0.0.1", port),)
     start(export_config(BrokerConfig("alone", connectors, Definitions(virtual_destinations=()))), port)
     client = login(port)

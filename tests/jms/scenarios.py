@@ -19,8 +19,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.interop.activemq_server import ActiveMQ, own_port
+from tests.interop.activemq_server import ActiveMQ
 from tests.jms.java_programs import compile_programs, java
+from tests.ports import own_port
 from tests.runbroker import Run
 
 SOURCES = sorted((Path(__file__).resolve().parent / "player").glob("*.java"))
@@ -68,6 +69,7 @@ class Server(Protocol):
 
     def start(self) -> None: ...
     def kill(self) -> None: ...
+    def check(self) -> None: ...
     def stop(self) -> object: ...
 
 
@@ -88,6 +90,11 @@ class Sluice:
     def kill(self) -> None:
         """kill -9."""
         self._run.kill()
+
+    def check(self) -> None:
+        """Fail with what it said last unless it runs."""
+        assert self._run is not None, "Sluice was not started"
+        assert self._run.is_alive, f"Sluice ended:\n{self._run.errors()[-6000:]}"
 
     def stop(self) -> None:
         """End it cleanly."""
@@ -150,6 +157,7 @@ def _play_part(kind: str, scenarios: Sequence[str], count: int, classes: Path, f
                 found[answer["name"]] = answer["notes"]
         player.stdin.close()
         player.stdout.close()
+        server.check()  # else all that was played last failed for the same reason
         return found
 
 
