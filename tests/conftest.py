@@ -34,7 +34,7 @@ from tests.waiting import wait_until
 from tests.xdist_scheduler import Spread, urgency
 
 #: Examples of a property that does not say how many it needs.
-EXAMPLES = 40
+EXAMPLES = 25
 
 
 def pytest_configure() -> None:

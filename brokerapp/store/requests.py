@@ -14,6 +14,9 @@ from brokerapp.store.client.client import StorePart
 
 #: Answers nobody fetches are forgotten after this.
 REPLY_SECONDS = 60
+#: Seconds after which a request that no node has read is offered to the nodes again. The store hands each to the node
+#: that has waited longest; one that is frozen, or dies, never reads it.
+OFFER_SECONDS = 1.0
 
 
 class RequestStore(StorePart):
@@ -24,10 +27,19 @@ class RequestStore(StorePart):
         id = uuid.uuid4().hex
         asked = json.dumps({"id": id, "verb": verb, "args": dict(args), "until": time.time() + timeout})
         await self._ask_node(id, asked, timeout, node)
-        answer = await self._client.execute("BLPOP", self._keys.reply(id), timeout)
-        if answer is None:
-            raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
-        return json.loads(answer[1])
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            wait = left if node else min(left, OFFER_SECONDS)
+            if (answer := await self._client.execute("BLPOP", self._keys.reply(id), wait)) is not None:
+                return json.loads(answer[1])
+            if not node:
+                await self._offer_again(id)
+        raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
+
+    async def _offer_again(self, id: str) -> None:
+        """Offer a request that no node has read to all of them; one that is offered twice is read once."""
+        if await self._client.execute("EXISTS", self._keys.request(id)):
+            await self._client.execute("RPUSH", self._keys.requests, id)
 
     async def _ask_node(self, id: str, asked: str, timeout: float, node: str) -> None:
         keys = self._keys

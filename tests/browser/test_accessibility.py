@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 from tests.browser.axe_violations import AXE, COLOURS, OWN, RULES, WHOLE, axe_violations
 from tests.browser.every_page import AS_SUPPORT, DEEPER, made, pages, prepare
 
-
 #: Pages that between them have every part of a page: tables, charts, forms, cards, a graph.
 QUICK = ("overview", "queues", "queue", "messages", "topology", "new-alert", "new-definition", "checks")
 

@@ -522,6 +522,17 @@ async def test_a_request_is_answered(store):
     assert await asked == {"result": 3}
 
 
+async def test_a_request_that_was_given_to_a_frozen_node_is_read_by_another_one(store):
+    requests = store.requests
+    given = asyncio.create_task(requests._client.execute("BLPOP", requests._keys.requests, 10))
+    asked = asyncio.create_task(requests.send("purge", {}, 10))
+    await given  # and it does no more
+    request = await requests.take("other", 10)
+    await requests.reply(request["id"], {"result": 3})
+    assert await asked == {"result": 3}
+    assert await requests.take("other", 0.05) is None
+
+
 async def test_a_request_nobody_answers_ends_and_is_not_carried_out_later(store):
     with pytest.raises(StoreUnavailable, match=r"did not answer purge within 0\.05 seconds"):
         await store.requests.send("purge", {}, 0.05)
