@@ -13,8 +13,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("tests/chaos/",),
     # A console that is served, and a browser.
     ("tests/browser/",),
-    # Sessions of Spark in the tests' own process: two, as each takes some ten seconds to start, and as long again until
-    # what all analyses use is compiled. A module with the fixture `spark` belongs in one of them: a test checks it.
+    # The session of Spark in the tests' own process: one, as it takes some ten seconds to start, and as long again
+    # until what all analyses use is compiled. A module with the fixture `spark` belongs here: a test checks it.
     (
         "tests/analytics/whatif/test_whatif_replay.py",
         "tests/analytics/transforms/test_selector_column.py",
@@ -23,8 +23,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "tests/analytics/readers/test_snapshot.py",
         "tests/analytics/archive/test_schema_versions.py",
         "tests/ledger/",
-    ),
-    (
         "tests/analytics/tables/test_tables_and_events.py",
         "tests/analytics/tables/test_current_hours.py",
         "tests/analytics/archive/test_event_columns.py",

@@ -16,15 +16,14 @@ from analytics.tables.definitions import DAY_US, HOUR_US, TABLES
 from analytics.tables.storage import FolderStorage
 from benchmarks.analytics import traffic
 
-pytestmark = pytest.mark.spark
+# One analysis of tables that were built is in test_current_hours.py, and not long.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 EVENTS = 20_000
 BEGIN, END = traffic.START_US, traffic.START_US + 170 * traffic.MINUTE_US
 #: Time ranges of which hours, and days, are read from tables; they begin and end within an hour.
 HOURLY = TimeWindow(BEGIN - 8 * DAY_US + 1234, END)
 DAILY = TimeWindow(BEGIN - 20 * DAY_US + 1234, END + 2 * DAY_US)
 NOW_US = END + 3 * DAY_US
-#: Analyses that read the most tables, and take the least time for it.
-QUICK = {"traffic", "fan-out", "latency"}
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +66,7 @@ def rows_of(result):
     return {each.name: sorted(each.rows.to_pylist(), key=repr) for each in result.tables}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.long)
-        for kind, each in ANALYSES.items()
-        if each.reads_tables
-    ],
-)
+@pytest.mark.parametrize("kind", [kind for kind, each in ANALYSES.items() if each.reads_tables])
 def test_an_analysis_of_tables_finds_what_one_of_events_finds(spark, archive, storage, kind):
     expected, _ = answer(spark, archive, kind, HOURLY if kind != "weeks" else TimeWindow(END - DAY_US, END))
     found, levels = answer(spark, archive, kind, HOURLY if kind != "weeks" else TimeWindow(END - DAY_US, END), storage)
@@ -86,7 +78,7 @@ def test_an_analysis_of_tables_finds_what_one_of_events_finds(spark, archive, st
     assert found.rows_read == expected.rows_read > 100
 
 
-@pytest.mark.parametrize("kind", [pytest.param("traffic", marks=pytest.mark.long), "dead-letters"])
+@pytest.mark.parametrize("kind", ["traffic", "dead-letters"])
 def test_an_analysis_of_daily_tables_finds_what_one_of_events_finds(spark, archive, storage, kind):
     expected, _ = answer(spark, archive, kind, DAILY)
     found, levels = answer(spark, archive, kind, DAILY, storage)

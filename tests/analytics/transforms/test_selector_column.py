@@ -45,7 +45,20 @@ def values(frame, selectors, forms=()):
     return [[row[f"c{i}"] for i in range(len(selectors))] for row in sorted(rows, key=lambda row: row["id"])]
 
 
-def test_the_table_of_cases(spark):
+FACTORY = "spark.sql.codegen.factoryMode"
+
+
+@pytest.fixture
+def factory(spark, request):
+    """How Spark evaluates what it is asked: compiled to Java, or as it is."""
+    spark.conf.set(FACTORY, request.param)
+    yield request.param
+    spark.conf.unset(FACTORY)
+
+
+# Those of typed properties, of which there are fewer, are compiled in each run.
+@pytest.mark.parametrize("factory", ["NO_CODEGEN", pytest.param("FALLBACK", marks=pytest.mark.long)], indirect=True)
+def test_the_table_of_cases(spark, factory):
     selectors = sorted({text for text, _, _ in CASES})
     headers = [headers for _, headers, _ in CASES]
     frame = recorded(spark, headers).cache()
@@ -54,6 +67,7 @@ def test_the_table_of_cases(spark):
         part = selectors[start : start + 40]
         for message, row in enumerate(values(frame, [compile_selector(text) for text in part])):
             found |= {(text, message): value for text, value in zip(part, row, strict=True)}
+    frame.unpersist()
     wrong = [
         (text, headers[message], value)
         for (text, message), value in found.items()
@@ -83,7 +97,6 @@ def test_what_asks_for_bodies_cannot_be_a_column(spark):
 COMPILED, INTERPRETED = 60, 90
 #: Types of properties that messages of JMS clients have in one job.
 FORMS = 3
-FACTORY = "spark.sql.codegen.factoryMode"
 
 
 @pytest.mark.parametrize(
