@@ -19,7 +19,7 @@ from brokerapp.system.data_directory import check_data_directory
 from brokerapp.system.environment import PROJECT, Environment
 from console.accounts import password_rules
 from console.accounts.auth_settings import AuthSettings
-from console.accounts.secret_key import SECRET_KEY_FILE, secret_key, stored_key
+from console.accounts.secret_key import KEY_FILE_NAME, secret_key, stored_key
 from console.exporters.options import MonitorOptions
 from console.ops.database_settings import databases
 from console.ops.mail_settings import MailServer
@@ -29,7 +29,7 @@ from console.ui.staticfiles import fingerprint
 try:
     SLUICE = Environment.read()
     check_data_directory(SLUICE.data)
-    SECRET_FILE = SLUICE.data / SECRET_KEY_FILE
+    SECRET_FILE = SLUICE.data / KEY_FILE_NAME
     DATABASES = databases(SLUICE.database_url)
     # Made by what uses it first: commands that need no data leave no folder behind.
     SECRET_KEY = SimpleLazyObject(partial(secret_key, SECRET_FILE))

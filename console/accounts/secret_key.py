@@ -11,7 +11,7 @@ from brokerapp.errors import ConfigurationRefused
 from brokerapp.system.data_directory import make_data_directory
 
 #: Its file in the data folder.
-SECRET_KEY_FILE = "secret-key"
+KEY_FILE_NAME = "secret-key"
 
 
 def stored_key(path: Path) -> str:

@@ -261,6 +261,9 @@ def test_who_gets_a_request_of_the_other_broker_answers_it(ours, client_at, name
     assert asking.bodies() == ["!"]
 
 
+@pytest.mark.parametrize(
+    "scheme", [pytest.param("stomp", marks=pytest.mark.long), "tcp"], ids=["STOMP", "OpenWire"], indirect=True
+)
 def test_an_activemq_without_advisories_gets_what_is_included_statically(store, tmp_path, scheme):
     silent = ActiveMQ(tmp_path)
     silent.plain("silent", advisorySupport="false")
@@ -292,6 +295,9 @@ def set_aside(node: RunningNode) -> set[str]:
     return {each.destination for rows in demand.values() for each in rows if each.aside}
 
 
+@pytest.mark.parametrize(
+    "scheme", [pytest.param("stomp", marks=pytest.mark.long), "tcp"], ids=["STOMP", "OpenWire"], indirect=True
+)
 def test_what_an_activemq_refuses_stays_where_it_is_while_all_else_crosses(store, tmp_path, scheme):
     """For want of rights; or one message only, as one of the queues that it goes to there is full.
 

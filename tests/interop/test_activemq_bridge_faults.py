@@ -128,6 +128,9 @@ def test_an_activemq_that_tells_its_name_late_is_not_known_by_another_one_meanwh
     ours.ask(lambda admin: admin.purge(IN))
 
 
+@pytest.mark.parametrize(
+    "scheme", [pytest.param("stomp", marks=pytest.mark.long), "tcp"], ids=["STOMP", "OpenWire"], indirect=True
+)
 def test_an_activemq_that_is_killed_while_messages_cross_gets_each_once(ours, activemq, proxy):
     sent = [str(number) for number in range(300)]
     sending = threading.Thread(target=send, args=(ours.port, OUT, *sent))

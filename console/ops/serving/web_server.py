@@ -23,7 +23,7 @@ from brokerapp.connections.tls_renewal import ServerContext, keep_renewed
 from brokerapp.errors import CONFIGURATION_EXIT_CODE, ConfigurationRefused
 from brokerapp.management.output import write_error
 from brokerapp.system.environment import Environment
-from console.accounts.secret_key import SECRET_KEY_FILE, secret_key
+from console.accounts.secret_key import KEY_FILE_NAME, secret_key
 from console.ops.serving.http_protocol import ReportingHttpProtocol
 
 logger = logging.getLogger("uvicorn.error")
@@ -36,7 +36,7 @@ CONSOLE, MONITOR = "console", "monitor"
 def server(service: str, environment: Environment) -> uvicorn.Server:
     """Return the server of one of the two services. Raises ConfigurationRefused for a certificate that is no use."""
     if service == CONSOLE:
-        secret_key(environment.data / SECRET_KEY_FILE)  # before Django's settings name cookies by it
+        secret_key(environment.data / KEY_FILE_NAME)  # before Django's settings name cookies by it
     config = _console(environment) if service == CONSOLE else _monitor(environment)
     if not environment.console_tls:
         return uvicorn.Server(config)
