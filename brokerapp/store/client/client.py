@@ -20,6 +20,7 @@ from brokerapp.errors import (
     StoreUnavailable,
 )
 from brokerapp.store.client.connection import (
+    DRIVER,
     DirectConnection,
     Unconfirmed,
     connection_class_with_handshake,
@@ -59,6 +60,7 @@ class StoreClient:
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
             socket_timeout=None,
+            driver_info=DRIVER,
             **keepalive_options(url),
         )
         self.continuity = Continuity(waits_for_replicas=bool(replicas))
