@@ -82,10 +82,10 @@ def _counter(
 
 
 def _rows(table: MeasureTable, events: pa.Table, slot_seconds: int, windows: Sequence[TimeWindow]) -> pa.Table:
-    return count_messages(table, events, _slots(events, slot_seconds, windows)).rename_columns(_schema(table).names)
+    return count_messages(table, events, slots_of(events, slot_seconds, windows)).rename_columns(_schema(table).names)
 
 
-def _slots(events: pa.Table, slot_seconds: int, windows: Sequence[TimeWindow]) -> np.ndarray:
+def slots_of(events: pa.Table, slot_seconds: int, windows: Sequence[TimeWindow]) -> np.ndarray:
     """Return the start of the slot of each event, or of its window if that begins within the slot."""
     at, slot_us = events["ts"].cast(pa.int64()).to_numpy(), slot_seconds * 1_000_000
     if not len(at):

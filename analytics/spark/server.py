@@ -24,6 +24,8 @@ MAX_HASHED_GROUPS = 50_000
 #: Files up to which the driver lists the archive itself, in a fraction of a millisecond each. By default Spark would
 #: run a job with a task for each file before each analysis when there are more than 32.
 MAX_LISTED_FILES = 10_000
+#: Time for a Python worker to start and connect: Spark's 15 seconds are too few on a machine that is busy.
+WORKER_CONNECT_TIMEOUT = "120s"
 LOOPBACK = "127.0.0.1"
 #: File in the folder `spark` that the JVM creates just before it ends for a full heap, so that clients learn why.
 OUT_OF_MEMORY = "out-of-memory"
@@ -62,6 +64,7 @@ def settings(environment: Environment) -> dict[str, str]:
         "spark.local.dir": str(scratch_folder(environment)),
         "spark.sql.python.filterPushdown.enabled": "true",
         CALL_SITES: "false",
+        "spark.python.authenticate.socketTimeout": WORKER_CONNECT_TIMEOUT,
         # Executors of a cluster import the registered data source from our modules.
         "spark.executorEnv.PYTHONPATH": str(PROJECT),
         "spark.connect.grpc.binding.address": LOOPBACK,

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from analytics.requests.errors import AnalysisFailed
 from analytics.spark import class_data_sharing
-from analytics.spark.server import CALL_SITES, LOOPBACK, token
+from analytics.spark.server import CALL_SITES, LOOPBACK, WORKER_CONNECT_TIMEOUT, token
 from brokerapp.errors import BrokerError
 from brokerapp.system.environment import Environment
 
@@ -116,7 +116,7 @@ def local(folder: Path) -> SparkSession:
         ),
         "spark.sql.python.filterPushdown.enabled": "true",
         CALL_SITES: "false",
-        "spark.python.authenticate.socketTimeout": "120s",  # 15 s are too few where others are at work, too
+        "spark.python.authenticate.socketTimeout": WORKER_CONNECT_TIMEOUT,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.local.dir": str(folder / "scratch"),

@@ -31,6 +31,7 @@ class LevelsRead:
     days: set[int] = field(default_factory=set)
     hours: set[int] = field(default_factory=set)
     raw: set[TimeWindow] = field(default_factory=set)
+    first_us: int = 0  #: start of the first recorded hour: there is nothing to read before it
 
     def to_json(self, window: TimeWindow) -> dict[str, object]:
         """Return plain values for the stored result: number of days, of hours, and seconds of raw events.
@@ -38,7 +39,7 @@ class LevelsRead:
         An analysis that asks for no tables reads the events of its time range.
         """
         raw = self.raw if self.days or self.hours or self.raw else {window}
-        seconds = sum(each.seconds for each in raw)
+        seconds = sum(max(0, each.until_us - max(each.since_us, self.first_us)) for each in raw) / 1_000_000
         return {"daily": len(self.days), "hourly": len(self.hours), "raw_seconds": round(seconds, 3)}
 
 
@@ -61,7 +62,7 @@ class TableReader:
         self._current = {
             each.broker: found for each in self._catalogs if (found := read_current_hours(each)) is not None
         }
-        self.levels = LevelsRead()
+        self.levels = LevelsRead(first_us=self.first_us() or 0)
 
     def first_us(self) -> int | None:
         """Return the start of the first hour that is archived or in a table, of all brokers."""

@@ -22,7 +22,7 @@ from console.metrics.charts_history import MAX_DESTINATIONS
 from console.objectives.attainment import counted_destinations, known_destinations
 from console.objectives.models import Objective
 from console.objectives.past_attainment import measure_past, replay_range
-from console.traffic_ranges.comparisons import replay_traffic, too_little_history
+from console.traffic_ranges.comparisons import nothing_expected, replay_traffic, too_little_history
 from console.traffic_ranges.models import TrafficRange
 from console.ui.formatting.number_format import pluralize_count
 
@@ -86,7 +86,7 @@ def _replay_pattern(rule: AlertCondition) -> AlertReplay:
     """Compare the last weeks of the destinations of a rule with what was expected, the longest histories first."""
     found = _ranged(rule)
     if not found:
-        return AlertReplay([], 0, 0, 0, 0, "No traffic of these destinations is recorded.", is_hourly=True)
+        return AlertReplay([], 0, 0, 0, 0, nothing_expected(), is_hourly=True)
     shown = [row.destination for row in found[:MAX_COMPARED]]
     compared = {name: hours for name, hours in replay_traffic(shown).items() if hours}
     if not compared:

@@ -80,6 +80,13 @@ def replay_traffic(destinations: Sequence[str]) -> dict[str, list[TrafficHour]]:
     return {name: replay_days(values, end, REPLAYED_DAYS) for name, values in traffic.destinations.items()}
 
 
+def nothing_expected() -> str:
+    """Say why none of the destinations of a rule has an expected range."""
+    if TrafficRange.objects.exists():
+        return "No traffic of these destinations is recorded."
+    return f"No expected range yet: they are computed once an hour, from {LEAST_DAYS} days of recorded traffic on."
+
+
 def too_little_history(recorded_hours: int) -> str:
     """Say that a destination has too little history, and how much is needed."""
     days = recorded_hours // 24

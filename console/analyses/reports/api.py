@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, QueryDict
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
 
+from analytics.requests.catalogue import ANALYSES
 from brokerapp.errors import RequestRefused
 from console.access.roles import Permission
 from console.analyses.exports.formats import FILES, ExportFormatName, export_response
@@ -28,12 +29,16 @@ router = Router(tags=["reports"])
 
 
 class ReportQuestion(RequestBody):
-    """An analysis of a report: its kind and its parameters; `query` is the id of a saved query, of the kind `sql`."""
+    """An analysis of a report: its kind and its parameters; `query` is the id of a saved query, of the kind `sql`.
+
+    `parameters`: those of the analysis beside the time range and the destination, such as `measure` of a forecast.
+    """
 
     kind: str
     query: int | None = None
     window: str = "24h"
     destination: str = ""
+    parameters: dict[str, str] = {}
 
 
 class ReportIn(RequestBody):
@@ -113,13 +118,23 @@ def _form(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Repo
         if question.query is not None:
             data[f"query.{question.query}.window"] = question.window
             continue
-        data[f"{question.kind}.window"], data[f"{question.kind}.destination"] = question.window, question.destination
+        given = {"window": question.window, "destination": question.destination, **question.parameters}
+        _check_names(question)
+        data.update({f"{question.kind}.{name}": value for name, value in given.items()})
     if wanted.attach:
         data["attach"] = "on"
     form = ReportForm(data, report, user=request.user)
     if not form.is_valid():
         raise RequestRefused("; ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts))
     return form
+
+
+def _check_names(question: ReportQuestion) -> None:
+    """Raise RequestRefused for a parameter that the analysis does not have."""
+    known = [each.name for each in ANALYSES[question.kind].parameters] if question.kind in ANALYSES else []
+    for name in question.parameters:
+        if known and name not in known:
+            raise RequestRefused(f"{question.kind} has no parameter {name!r}; it has {', '.join(known)}")
 
 
 def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:

@@ -443,6 +443,19 @@ def test_programs_make_and_run_reports_by_the_same_rules(admin, workers):
     assert not Report.objects.exists()
 
 
+def test_programs_give_the_parameters_of_an_analysis_as_the_form_does(admin, workers):
+    question = {"kind": "forecast", "window": "28d", "parameters": {"measure": "depth", "horizon": "6h"}}
+    body = {"name": "Depths", "questions": [question]}
+    answer = admin.post("/api/v1/reports", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    assert {"measure": "depth", "horizon": "6h"}.items() <= Report.objects.get().questions[0].items()
+    question["parameters"] = {"mesure": "depth"}
+    refused = admin.post("/api/v1/reports", {**body, "name": "x"}, content_type="application/json")
+    assert (
+        "forecast has no parameter 'mesure'; it has window, measure, horizon, destination" in refused.json()["detail"]
+    )
+
+
 # -- what is kept
 
 

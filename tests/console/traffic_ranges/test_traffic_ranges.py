@@ -246,6 +246,9 @@ def test_the_page_tests_a_rule_on_the_last_weeks(browser_of, console, recorded):
 
 def test_too_little_history_is_said_plainly(browser_of, console, recorded):
     operator = browser_of("operator")
+    text = operator.post(reverse("test-alert"), FORM).content.decode()
+    assert "No expected range yet: they are computed once an hour, from 3 days of recorded traffic on." in text
+    TrafficRange.objects.create(destination="queue://elsewhere", first=0)
     assert "No traffic of these destinations is recorded" in operator.post(reverse("test-alert"), FORM).content.decode()
     recorded({A: np.concatenate((np.zeros(len(OFFICE_TO_END) - 50), np.full(50, 100)))})
     update_traffic_ranges()
