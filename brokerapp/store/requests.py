@@ -34,11 +34,13 @@ class RequestStore(StorePart):
                 return json.loads(answer[1])
             if not node:
                 await self._offer_again(id)
+        await self._client.execute("LREM", self._keys.requests_of(node) if node else self._keys.requests, 0, id)
         raise StoreUnavailable(f"the broker node did not answer {verb} within {timeout:g} seconds")
 
     async def _offer_again(self, id: str) -> None:
-        """Offer a request that no node has read to all of them; one that is offered twice is read once."""
-        if await self._client.execute("EXISTS", self._keys.request(id)):
+        """Offer a request again that a node was given and has not read; one that is offered twice is read once."""
+        is_unread = await self._client.execute("EXISTS", self._keys.request(id))
+        if is_unread and await self._client.execute("LPOS", self._keys.requests, id) is None:
             await self._client.execute("RPUSH", self._keys.requests, id)
 
     async def _ask_node(self, id: str, asked: str, timeout: float, node: str) -> None:

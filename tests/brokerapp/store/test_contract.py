@@ -536,6 +536,8 @@ async def test_a_request_that_was_given_to_a_frozen_node_is_read_by_another_one(
 async def test_a_request_nobody_answers_ends_and_is_not_carried_out_later(store):
     with pytest.raises(StoreUnavailable, match=r"did not answer purge within 0\.05 seconds"):
         await store.requests.send("purge", {}, 0.05)
+    requests = store.requests
+    assert await requests._client.execute("EXISTS", requests._keys.requests) == 0, "nothing piles up without nodes"
     assert await store.requests.take("main", 0.2) is None
 
 
