@@ -71,6 +71,8 @@ def cut_file(folder):
     server = Server(folder / "one", appendfsync="everysec")
 
     def lengths():
+        # What the store has confirmed waits in its memory while a sync takes long.
+        wait_until(lambda: server.info("persistence", "aof_buffer_length") == 0, "all is in the file")
         return {path: path.stat().st_size for path in (server.folder / "appendonlydir").iterdir()}
 
     yield from _at(server, lengths)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from brokerapp.errors import CONFIGURATION_EXIT_CODE
 from brokerapp.system import extras
 from brokerapp.version import PRODUCT
 from tests.package.clients import exchange
@@ -98,4 +99,4 @@ def test_settings_that_need_analytics_are_refused_without_it(tmp_path):
     asked = ("SLUICE_EXPORT_SPANS", "SLUICE_STREAM_TABLES")
     environment = {**without(tmp_path, *ANALYTICS), "SLUICE_DATA": str(tmp_path / "data"), **dict.fromkeys(asked, "1")}
     refused = "\n".join(extras.missing("analytics", f"{name} needs") for name in asked)
-    assert say(*SLUICE, "up", environment=environment, status=1) == f"error: {refused}\n"
+    assert say(*SLUICE, "up", environment=environment, status=CONFIGURATION_EXIT_CODE) == f"error: {refused}\n"

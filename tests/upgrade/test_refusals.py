@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from analytics.archive.format_file import write_format
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.errors import CONFIGURATION_EXIT_CODE, ConfigurationRefused
 from brokerapp.store.client.keys import StoreKeys
 from brokerapp.store.server.embedded import EmbeddedStore
 from brokerapp.system.checkout import command
@@ -74,7 +74,7 @@ def test_sluice_does_not_start_on_what_a_newer_version_stored(part, tmp_path, mi
     (here.folder / "console.sqlite3").write_bytes(migrated.read_bytes())
     change(here.folder)
     done = subprocess.run(here.manage("up"), env=here.environment, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 1
+    assert done.returncode == CONFIGURATION_EXIT_CODE
     assert done.stderr.strip() == f"CommandError: {sentence}"
     assert "Sluice is ready" not in done.stdout
     command = subprocess.run(
