@@ -70,7 +70,7 @@ class TransactionNotPrepared(RequestRefused):
 
 
 class TransactionRolledBack(RequestRefused):
-    """A transaction could not be prepared: it was rolled back."""
+    """A transaction could not be prepared or committed: it was rolled back."""
 
     code = "transaction-rolled-back"
 
@@ -153,9 +153,13 @@ class DefinitionConflict(BrokerError):
 
 
 class ConfigurationRefused(BrokerError):
-    """A configuration file that cannot be used."""
+    """A configuration that cannot be used."""
 
     code = "configuration"
+
+
+class StartRefused(ConfigurationRefused):
+    """What is needed for a start cannot be had now, such as a port that another program uses: a later start may do."""
 
 
 #: Exit code of processes that a configuration keeps from starting (EX_CONFIG of sysexits.h): not to be restarted.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import ssl
@@ -54,7 +55,12 @@ def open_sockets(host: str, port: int) -> list[socket.socket]:
     opened: list[socket.socket] = []
     with contextlib.ExitStack() as on_failure:
         for family, kind, protocol, _, address in dict.fromkeys(found):
-            bound = on_failure.enter_context(socket.socket(family, kind, protocol))
+            try:
+                bound = on_failure.enter_context(socket.socket(family, kind, protocol))
+            except OSError as error:
+                if error.errno == errno.EAFNOSUPPORT and len(found) > 1:  # such as IPv6 where it is switched off
+                    continue
+                raise
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -109,7 +115,9 @@ class SharedPort:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                logger.warning("%s: cannot accept connections: %s", self._name, error)
+                if count := self._failures.count_to_report(("", str(error)), self._loop.time()):
+                    times = f" ({count} times since this was logged last)" if count > 1 else ""
+                    logger.warning("%s: cannot accept connections: %s%s", self._name, error, times)
                 self._loop.remove_reader(listening)
                 self._loop.call_later(RETRY_SECONDS, self._accept_again, listening)
                 return

@@ -13,7 +13,7 @@ from brokerapp.connections.login import Authenticate
 from brokerapp.connections.shared_port import SharedPort, open_sockets
 from brokerapp.connections.tls_renewal import ServerContext
 from brokerapp.engine.routing.naming_conventions import PLAIN, NamingConventions
-from brokerapp.errors import ConfigurationRefused
+from brokerapp.errors import StartRefused
 from brokerapp.model.stats_records import ListenerStats
 from brokerapp.model.transport_connector import DEFAULT_LIMITS, PLAIN_STOMP, ConnectionLimits, Transport
 from brokerapp.openwire.transport.duplex import DuplexBridges
@@ -43,7 +43,7 @@ class ListenAddress:
 
 
 async def check_free(wanted: Iterable[ListenAddress]) -> None:
-    """Raise ConfigurationRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
+    """Raise StartRefused where one of these addresses cannot be had now. Nobody is let in there meanwhile."""
     for each in wanted:
         try:
             server = await asyncio.get_running_loop().create_server(
@@ -55,10 +55,10 @@ async def check_free(wanted: Iterable[ListenAddress]) -> None:
         await server.wait_closed()
 
 
-def _refused(listen: ListenAddress, error: OSError) -> ConfigurationRefused:
+def _refused(listen: ListenAddress, error: OSError) -> StartRefused:
     # asyncio puts words of its own around those of the system
     reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else error.strerror or error
-    return ConfigurationRefused(
+    return StartRefused(
         f"transportConnector {listen.name!r} cannot listen on {listen.host}:{listen.port}: "
         f"{reason}; stop the program that uses the port, or choose another port"
     )
@@ -89,7 +89,7 @@ class Listeners:
         self._open: list[_Listener] = []
 
     async def open(self, listen: ListenAddress) -> None:
-        """Listen on this address, too. Raises ConfigurationRefused when it cannot be had."""
+        """Listen on this address, too. Raises StartRefused when it cannot be had."""
         endpoint = ConnectorState(
             self._services, self._authenticate, listen.name, "", listen.limits, listen.conventions, listen.transport
         )
@@ -177,10 +177,8 @@ class Listeners:
         self.close()
 
     async def resume(self) -> None:
-        """Listen again where it did before `pause`. Raises ConfigurationRefused when an address cannot be had."""
-        servers: dict[
-            asyncio.Server | SharedPort, asyncio.Server | SharedPort
-        ] = {}  # new ones by those that they replace
+        """Listen again where it did before `pause`. Raises StartRefused when an address cannot be had."""
+        servers: dict[_Server, _Server] = {}  # new ones by those that they replace
         for each in self._open:
             if each.server not in servers:
                 servers[each.server] = await self._serve(each.endpoint, each.listen)

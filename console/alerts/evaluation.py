@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import close_old_connections, transaction
 
 from brokerapp.connections.installation_tls import tls_stores
-from brokerapp.errors import BrokerError
+from brokerapp.errors import BrokerError, ConfigurationRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.time_series import FINE, DestinationPoint, unpack_broker_points, unpack_destination_points
 from brokerapp.store.history_rings import BROKER_RING
@@ -173,11 +173,14 @@ def _ask_certificates(picture: BrokerSnapshot, _rules: Collection[AlertCondition
     if store is not None:
         from brokerapp.connections.key_stores import read_certificate  # takes ten megabytes
 
-        own = read_certificate(store).valid_until.timestamp()
-        if settings.SLUICE.console_tls:
-            ends[CONSOLE] = own
-        elif int(own) not in ends.values():  # no node runs that shows it
-            ends[OWN_CERTIFICATE] = own
+        try:
+            own = read_certificate(store).valid_until.timestamp()
+        except (ConfigurationRefused, OSError) as error:  # those that nodes use are judged all the same
+            logger.warning("the certificate of the installation cannot be judged: %s", error)
+        else:
+            # Its nodes show it, too, while they run: it has one name, whoever does.
+            ends = {part: end for part, end in ends.items() if int(end) != int(own)}
+            ends[CONSOLE if settings.SLUICE.console_tls else OWN_CERTIFICATE] = own
     return {"certificate_days": {part: max(0, int((end - now) // DAY_SECONDS)) for part, end in ends.items()}}
 
 

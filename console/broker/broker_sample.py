@@ -70,16 +70,14 @@ def _links(nodes: Iterable[NodeStatus]) -> Iterator[tuple[str, int]]:
 
 
 def certificate_ends(nodes: Iterable[NodeStatus]) -> dict[str, float]:
-    """Return when the certificates end that connectors show, by node and connectors; seconds since the epoch.
-
-    Connectors of a node whose certificates end at the same time have the same one, and count once.
-    """
-    connectors: dict[tuple[str, float], set[str]] = {}
+    """Return when the first certificate ends that a connector of each node shows, in seconds since the epoch."""
+    found: dict[str, float] = {}
     for node in nodes:
         for each in node.listeners:
             if until := each.get("certificate_until"):  # nodes of an earlier version do not say it
-                connectors.setdefault((node.name or node.node, until), set()).add(each["connector"])
-    return {f"node {name}, {', '.join(sorted(names))}": until for (name, until), names in connectors.items()}
+                name = f"node {node.name or node.node}"
+                found[name] = min(until, found.get(name, until))
+    return found
 
 
 def unreachable_brokers(picture: BrokerSnapshot) -> list[str]:

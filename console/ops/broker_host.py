@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import close_old_connections
 
 from brokerapp.engine.policy.authorization import Principal
-from brokerapp.errors import AuthenticationFailed, BrokerError, ConfigurationRefused
+from brokerapp.errors import AuthenticationFailed, BrokerError, ConfigurationRefused, StartRefused
 from console.access.permission_version import local_changes
 from console.access.permissions import grants_of
 from console.accounts.rate_limit import RateLimit
@@ -71,7 +71,7 @@ async def lifespan(scope: dict[str, Any], receive: Callable, send: Callable) -> 
 
 def _start_failure(scope: dict[str, Any], error: Exception) -> dict[str, str]:
     """Return the server's message that the start failed, which it logs; a refused configuration ends the process."""
-    if isinstance(error, ConfigurationRefused):
+    if isinstance(error, ConfigurationRefused) and not isinstance(error, StartRefused):
         scope.setdefault("state", {})[error.code] = str(error)  # web_server.py reads it
     return {"type": "lifespan.startup.failed", "message": str(error)}
 

@@ -12,7 +12,7 @@ from brokerapp.system.environment import Environment
 STOMP_SCHEMES = ("stomp", "tcp", "stomp+ssl", "ssl", "ws", "wss")
 OPENWIRE_SCHEMES = ("tcp", "ssl")
 #: Addresses to listen on that stand for all of a machine, and what to call on it instead.
-_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_ALL = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class ClientAddress(NamedTuple):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from brokerapp.errors import CONFIGURATION_EXIT_CODE
 from brokerapp.system.process_lock import DirectoryLock, end_with_parent, lock_directory, make_private_directory
 
 TICK_SECONDS = 0.1
@@ -33,9 +34,9 @@ LOG_LIMIT_BYTES = 20_000_000  # of each log; one older file of the same size is 
 SHOWN_AT_ONCE_BYTES = 65_536  # of a log in one tick
 PROCESSORS = len(os.sched_getaffinity(0))
 
-#: Exit code of a process that its configuration keeps from starting (EX_CONFIG), and how often in a row a process must
-#: end with it before everything stops: a cause that passes, as a former node that is still known, has passed then.
-REFUSED_CODE, REFUSALS = os.EX_CONFIG, 3
+#: How often in a row a process must end with CONFIGURATION_EXIT_CODE before everything stops: a cause that passes, as a
+#: former node that is still known, has passed then.
+REFUSALS = 3
 
 Print = Callable[[str], None]
 
@@ -228,7 +229,7 @@ class SupervisedProcess:
         assert self.process is not None
         self.kill()  # what it started must not meet what its successor starts
         self.log.follow()
-        self._refusals = self._refusals + 1 if self.process.returncode == REFUSED_CODE else 0
+        self._refusals = self._refusals + 1 if self.process.returncode == CONFIGURATION_EXIT_CODE else 0
         if self._refusals >= REFUSALS and not self._was_ready:
             raise PermanentFailure(self.part.name, self.log.last_line.removeprefix("error: "))
         self._deaths = 1 if now - self._started_at > STEADY_SECONDS else self._deaths + 1

@@ -16,7 +16,6 @@ from brokerapp.system.checkout import PROJECT
 from brokerapp.system.environment import Environment
 from brokerapp.system.secret_variables import SECRET_VARIABLES
 from brokerapp.system.store_address import check_store_url
-from console.ops import supervisor
 from tests.deploy.files import CHECKS, DEPLOY, program, read_yaml, run
 
 PROMTOOL = Path(sys.prefix) / "prometheus" / "promtool"
@@ -155,7 +154,6 @@ def test_a_drop_in_for_the_package_starts_what_the_unit_starts(name):
 def test_a_configuration_that_cannot_be_used_is_not_started_again_by_systemd():
     unit = (DEPLOY / "systemd/sluice.service").read_text()
     assert f"\nRestartPreventExitStatus={CONFIGURATION_EXIT_CODE}\n" in unit
-    assert supervisor.REFUSED_CODE == CONFIGURATION_EXIT_CODE
 
 
 def test_variables_of_the_node_unit_are_in_its_example():

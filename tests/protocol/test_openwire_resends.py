@@ -10,6 +10,7 @@ from brokerapp.openwire.commands import (
     LocalTransactionId,
     Response,
     TransactionInfo,
+    XATransactionId,
 )
 from brokerapp.openwire.session.transactions import TransactionOperation
 from tests.protocol.openwire_client import OpenWireClient, queue
@@ -104,3 +105,26 @@ def test_what_acknowledges_messages_of_a_former_connection_is_rolled_back_with_w
     assert why in refused.exception.message
     assert node.bodies(f"{name}.passed") == []
     assert "second" in node.bodies(name)
+
+
+def test_a_branch_that_acknowledges_messages_of_a_former_connection_is_rolled_back_as_transaction_managers_know_it(
+    node, name
+):
+    with OpenWireClient(node.port, fault_tolerant=True) as client:
+        client.send(queue(name), "a")
+        client.consumer(1, queue(name), prefetch=1)
+        [held] = client.dispatches(1)
+    with OpenWireClient(node.port, fault_tolerant=True, connection_id=client.connection_id) as again:
+        again.consumer(1, queue(name), prefetch=0)
+        connection = ConnectionId(again.connection_id)
+        branch = XATransactionId(format_id=1, global_transaction_id=b"g", branch_qualifier=b"former")
+        begin, commit = (
+            TransactionInfo(connection_id=connection, transaction_id=branch, type=operation)
+            for operation in (TransactionOperation.BEGIN, TransactionOperation.COMMIT_ONE_PHASE)
+        )
+        again.ask(begin)
+        again.tell(again.ack_of(held, transaction_id=branch))
+        refused = again.ask(commit)
+    assert refused.exception.class_name == "javax.transaction.xa.XAException"
+    assert refused.exception.message.endswith("xaErrorCode:100")
+    assert node.bodies(name) == ["a"]

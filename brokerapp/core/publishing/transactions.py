@@ -160,7 +160,8 @@ class Transactions:
         """Store all that was done in a transaction, or nothing, and tell the client. Raises RequestRefused."""
         try:
             if transaction.failure:
-                raise TransactionRolledBack(f"the transaction was rolled back, as {transaction.failure}")
+                which = f"transaction {transaction.branch!r}" if transaction.branch else "the transaction"
+                raise TransactionRolledBack(f"{which} was rolled back, as {transaction.failure}")
             self._router.restore_queues(transaction.messages)
         except RequestRefused as error:
             self.roll_back(transaction, str(error))

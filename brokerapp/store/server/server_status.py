@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from brokerapp.errors import ConfigurationRefused, StoreUnavailable
+from brokerapp.errors import StartRefused, StoreUnavailable
 from brokerapp.store.client.client import StorePart
 
 #: Milliseconds that a server has to say that it has synced what was written; it needs one sync.
@@ -52,12 +52,12 @@ class ServerStatus(StorePart):
         }
 
     async def check_confirmation(self, replicas: int) -> None:
-        """Raise ConfigurationRefused if the server cannot have replicas confirm what it writes."""
+        """Raise StartRefused if the server cannot have replicas confirm what it writes, or does not answer now."""
         if replicas:
             try:
                 await self._client.execute("WAITAOF", 1, 0, WAITAOF_MS)
             except StoreUnavailable as error:
-                raise ConfigurationRefused(
+                raise StartRefused(
                     f"{replicas} replicas: {error}; the store needs appendonly yes, and Redis or Valkey 7.2 or later"
                 ) from error
 

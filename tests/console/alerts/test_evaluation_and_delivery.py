@@ -20,6 +20,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from brokerapp.connections.installation_tls import tls_stores
+from brokerapp.connections.key_stores import read_certificate
 from brokerapp.errors import RequestRefused
 from brokerapp.model.destination import Destination
 from brokerapp.model.stats_records import DestinationStats, ListenerStats, NodeStatus
@@ -91,6 +93,23 @@ def test_a_certificate_that_expires_soon_fires_until_it_is_renewed_also_while_no
     assert AlertFiring.objects.get().state == AlertFiring.State.ENDED
 
 
+def test_the_certificate_of_the_installation_keeps_its_name_while_its_nodes_come_and_go(db, settings, tmp_path):
+    rule(name="certificate", metric="certificate-days", threshold=21, below=True, hold=0)
+    settings.SLUICE = replace(settings.SLUICE, tls_certificate=str(Authority(tmp_path).pem), console_tls=False)
+    now = time.time()
+    own = int(read_certificate(tls_stores(settings.SLUICE).key_store).valid_until.timestamp())
+    listeners = [ListenerStats("ssl", "ssl://a", certificate_until=own).to_json()]
+    running = NodeStatus("a", "b", 0, 0, name="a", listeners=listeners)
+    for nodes in ([running], [], [running]):
+        evaluate(apply_tick(holding(1), NOW, nodes), now)
+    assert [each.subject for each in AlertFiring.objects.all()] == ["SLUICE_TLS_CERTIFICATE"]
+    broken = tmp_path / "broken.pem"
+    broken.write_text("no certificate")
+    settings.SLUICE = replace(settings.SLUICE, tls_certificate=str(broken))
+    evaluate(apply_tick(holding(1), NOW, [running]), now)
+    assert "node a" in {each.subject for each in AlertFiring.objects.all()}, "nodes are judged all the same"
+
+
 def test_certificates_of_all_nodes_fire_each_by_itself(db):
     rule(name="certificate", metric="certificate-days", threshold=21, below=True, hold=0)
 
@@ -103,8 +122,8 @@ def test_certificates_of_all_nodes_fire_each_by_itself(db):
     nodes = [node("a", ssl=20, wss=20, stomp=0), node("b", ssl=90, wss=2), earlier]
     evaluate(apply_tick(holding(1), NOW, nodes), NOW)
     assert sorted(each.sentence for each in AlertFiring.objects.all()) == [
-        "node a, ssl, wss: time until the certificate expires is 20 days, below 21",
-        "node b, wss: time until the certificate expires is 2 days, below 21",
+        "node a: time until the certificate expires is 20 days, below 21",
+        "node b: time until the certificate expires is 2 days, below 21",
     ]
 
 

@@ -1,6 +1,8 @@
 """Test the web process as host of a node: logins over STOMP, and the life of the node."""
 
 import asyncio
+import socket
+from dataclasses import replace
 
 import pytest
 from channels.layers import get_channel_layer
@@ -115,8 +117,6 @@ async def test_a_process_that_tabs_were_open_on_ends_quietly(monkeypatch, store_
 
 
 async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, settings):
-    from dataclasses import replace
-
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
     settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, broker_name="hosted", client_ports={"stomp": 0})
     started = []
@@ -137,8 +137,6 @@ async def test_a_node_lives_as_long_as_the_web_process(monkeypatch, store_url, s
 async def test_a_user_without_a_role_for_programs_is_refused_at_the_login_with_the_role_that_is_missing(
     db, settings, store_url
 ):
-    from dataclasses import replace
-
     for role in ("support", "client", "admin"):
         await asyncio.to_thread(make_user, role)
     settings.SLUICE = replace(
@@ -167,8 +165,6 @@ async def test_a_user_without_a_role_for_programs_is_refused_at_the_login_with_t
 
 
 async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, settings, tmp_path):
-    from dataclasses import replace
-
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
     settings.SLUICE = replace(settings.SLUICE, redis_url=f"unix://{tmp_path}/nothing.sock", client_ports={"stomp": 0})
     state = {}
@@ -176,11 +172,21 @@ async def test_a_node_that_cannot_start_stops_the_web_process(monkeypatch, setti
     assert state == {}, "a store that is away comes back: the process is to be started again"
 
 
+async def test_a_port_that_another_program_uses_is_no_configuration_error(monkeypatch, settings, store_url):
+    monkeypatch.setenv("SLUICE_HOST_NODE", "1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = {"stomp": taken.getsockname()[1]}
+        settings.SLUICE = replace(settings.SLUICE, redis_url=store_url, client_ports=ports)
+        state = {}
+        assert await run_lifespan(["lifespan.startup"], state=state) == ["lifespan.startup.failed"]
+    assert state == {}, "it may be free soon: the process is to be started again"
+
+
 async def test_a_store_that_evicts_keys_ends_the_web_process_with_the_exit_code_of_its_configuration(
     monkeypatch, settings, tmp_path
 ):
-    from dataclasses import replace
-
     monkeypatch.setenv("SLUICE_HOST_NODE", "1")
     state = {}
     with EmbeddedStore(tmp_path / "store") as store, StrictRedis.from_url(store.url) as client:
@@ -192,8 +198,6 @@ async def test_a_store_that_evicts_keys_ends_the_web_process_with_the_exit_code_
 
 
 async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkeypatch, store_url, settings, tmp_path):
-    from dataclasses import replace
-
     identity = Authority(tmp_path).issue("broker")
     settings.SLUICE = replace(
         settings.SLUICE, redis_url=store_url, broker_name="hosted-ways",
@@ -209,8 +213,6 @@ async def test_other_ways_to_the_broker_are_served_where_they_have_a_port(monkey
 
 
 async def test_a_certificate_that_cannot_be_used_stops_the_start(settings, store_url, tmp_path):
-    from dataclasses import replace
-
     settings.SLUICE = replace(
         settings.SLUICE,
         redis_url=store_url,
