@@ -49,12 +49,34 @@ def count_files(
     return session.createDataFrame(parts, _PATHS).mapInArrow(count, from_arrow_schema(_schema(table)))
 
 
-def count_table(
-    session: SparkSession, events: pa.Table, table: MeasureTable, slot_seconds: int, windows: Sequence[TimeWindow]
+def count_here(
+    session: SparkSession,
+    paths: Sequence[Path],
+    others: pa.Table,
+    table: MeasureTable,
+    slot_seconds: int,
+    windows: Sequence[TimeWindow],
 ) -> DataFrame:
-    """Return the rows of a table that the messages of events in memory make, as `count_files`."""
-    rows = _rows(table, events, slot_seconds, windows)
-    return session.createDataFrame(rows, from_arrow_schema(rows.schema))
+    """Return what `count_files` returns, of files and of other events, counted in this process.
+
+    Raises UnreadableEvents.
+    """
+    spans, rows = _spans(windows), [_rows(table, others, slot_seconds, windows)]
+    try:
+        for events in read_parts(paths, PART_EVENTS, _columns(table)):
+            rows.append(_rows(table, between(events, *spans), slot_seconds, windows))
+    except READ_ERRORS as error:
+        raise UnreadableEvents(str(error)) from error
+    found = pa.concat_tables(rows)
+    return session.createDataFrame(found, from_arrow_schema(found.schema))
+
+
+def _columns(table: MeasureTable) -> tuple[str, ...]:
+    return ("ts", *table.keys, "size", "weight")
+
+
+def _spans(windows: Sequence[TimeWindow]) -> list[tuple[int, int]]:
+    return [(each.since_us, each.until_us) for each in windows]
 
 
 def _schema(table: MeasureTable) -> pa.Schema:
@@ -65,8 +87,7 @@ def _counter(
     table: MeasureTable, slot_seconds: int, windows: Sequence[TimeWindow], lie_within: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function with which tasks count files."""
-    columns = ("ts", *table.keys, "size", "weight")
-    spans = [(each.since_us, each.until_us) for each in windows]
+    columns, spans = _columns(table), _spans(windows)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

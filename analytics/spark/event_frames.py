@@ -20,7 +20,7 @@ from analytics.archive.trace_stream import TraceStream
 from analytics.readers.completeness import Completeness
 from analytics.readers.snapshot import ArchiveView, archived_files, events_of, read_snapshot
 from analytics.requests.request import TimeWindow
-from analytics.spark.event_counts import count_files, count_table
+from analytics.spark.event_counts import count_files, count_here
 from analytics.tables.definitions import MeasureTable
 from analytics.transforms.schemas import EVENTS
 
@@ -80,14 +80,12 @@ class EventReader:
 
         Several rows may have equal keys. Raises StoreUnavailable.
         """
-        found, parts = self._find(windows), []
-        if found.paths:
-            parts.append(
-                count_files(self._session, found.paths, table, slot_seconds, windows, lie_within=found.lie_within)
-            )
-        if found.tail.num_rows or not found.paths:
-            parts.append(count_table(self._session, found.tail, table, slot_seconds, windows))
-        return reduce(DataFrame.unionAll, parts)
+        found = self._find(windows)
+        if fit_one_task(found.footers, found.tail.num_rows):  # a task would take longer to begin than to count them
+            return count_here(self._session, found.paths, found.tail, table, slot_seconds, windows)
+        of_files = count_files(self._session, found.paths, table, slot_seconds, windows, lie_within=found.lie_within)
+        others = count_here(self._session, [], found.tail, table, slot_seconds, windows)
+        return of_files.unionAll(others) if found.tail.num_rows else of_files
 
     def _find(self, windows: tuple[TimeWindow, ...]) -> _Found:
         if windows not in self._found:

@@ -170,6 +170,9 @@ class RunExecution:
             if self._runs.is_cancelled(self._run_id):
                 raise RunCancelled from None
             raise _failure(error, session, self._environment, self._began) from None
+        except UnreadableEvents as error:  # no task had begun
+            over = True
+            raise UnreadableFile(f"{type(error).__name__}: {error}"[:_LONGEST_REASON]) from None
         finally:
             session.removeTag(self._run_id)
             session.removeProgressHandler(self._progress)

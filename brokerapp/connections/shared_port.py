@@ -41,6 +41,7 @@ REASONS = {
     "NO_SHARED_CIPHER": "the client supports other ciphers only",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the client supports other ciphers or versions of TLS only",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client sent no certificate, which is required here",
+    "HTTPS_PROXY_REQUEST": "the client did not speak TLS",  # as OpenSSL takes the CONNECT of STOMP for
     "HTTP_REQUEST": "the client spoke HTTP without TLS",
     "WRONG_VERSION_NUMBER": "the client did not speak TLS",
     "UNEXPECTED_EOF_WHILE_READING": "the client closed the connection",

@@ -37,10 +37,17 @@ def finished(settings, counts: dict, **fields) -> AnalysisRun:
     run = made(state=State.DONE, sentence=f"{sum(counts.values())} messages.", **fields)
     columns = (ResultColumn("destination", "Destination"), ResultColumn("arrived", "In", "messages"))
     rows = pa.table({"destination": list(counts), "arrived": list(counts.values())})
-    findings = JobResult(run.sentence, 9, tables=(ResultTable("traffic", "Traffic", columns, rows),))
+    findings = JobResult(
+        run.sentence, 9, tables=(ResultTable("traffic", "Traffic", columns, rows),), notes=("Sampled <one> in 10.",)
+    )
     storage.save_result(settings.SLUICE.results, str(run.id), findings, window=WINDOW, fresh_until_us=1, seconds=1)
     AnalysisRun.objects.filter(id=run.id).update(result=storage.result_path(str(run.id)))
     return run
+
+
+def test_the_page_of_a_run_shows_the_notes_of_its_result(browser_of, settings, db):
+    run = finished(settings, {"orders": 3})
+    assert "Sampled &lt;one&gt; in 10." in browser_of("admin").get(reverse("run", args=[run.id])).content.decode()
 
 
 # -- turns
