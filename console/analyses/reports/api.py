@@ -9,15 +9,17 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, QueryDict
 from django.shortcuts import get_object_or_404
 from ninja import Router, Schema, Status
+from pydantic import create_model
 
 from analytics.requests.catalogue import ANALYSES
+from analytics.requests.parameters import Parameter
 from brokerapp.errors import RequestRefused
 from console.access.roles import Permission
 from console.analyses.exports.formats import FILES, ExportFormatName, export_response
 from console.analyses.reports import report_changes
 from console.analyses.reports.delivery import is_readable_by
 from console.analyses.reports.edition_document import document_of_edition
-from console.analyses.reports.forms import BY_CRON, NEVER, ReportForm
+from console.analyses.reports.forms import BY_CRON, NEVER, USUAL_WINDOW, ReportForm
 from console.analyses.reports.models import Edition, Report
 from console.analyses.time_range_form import past_moment
 from console.api.common.inputs import RequestBody
@@ -28,17 +30,44 @@ from console.ui.preferences import timezones
 router = Router(tags=["reports"])
 
 
-class ReportQuestion(RequestBody):
+def _usual_window(parameter: Parameter | None) -> str:
+    """Return the time range of a report's analysis that names none."""
+    if parameter is None or USUAL_WINDOW in dict(parameter.choices):
+        return USUAL_WINDOW
+    return parameter.default
+
+
+#: Parameters of analyses beside the time range and the destination: a report that is returned has them beside `kind`.
+_FURTHER = sorted({each.name for kind in ANALYSES.values() for each in kind.parameters} - {"window", "destination"})
+_FurtherParameters = create_model(
+    "_FurtherParameters", __base__=RequestBody, **dict.fromkeys(_FURTHER, (str | None, None))
+)
+
+
+class ReportQuestion(_FurtherParameters):
     """An analysis of a report: its kind and its parameters; `query` is the id of a saved query, of the kind `sql`.
 
-    `parameters`: those of the analysis beside the time range and the destination, such as `measure` of a forecast.
+    `parameters`: those of the analysis beside the time range and the destination, such as `measure` of a forecast. They
+    may stand beside `kind`, too, as in what is returned for a report. Without `window` it is the last day, or the usual
+    time range of an analysis that needs more.
     """
 
     kind: str
     query: int | None = None
-    window: str = "24h"
+    window: str = ""
     destination: str = ""
     parameters: dict[str, str] = {}
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Return all parameters by their names. Raises RequestRefused for one that the analysis does not have."""
+        known = {each.name: each for each in ANALYSES[self.kind].parameters} if self.kind in ANALYSES else {}
+        beside = {name: value for name in _FURTHER if (value := getattr(self, name)) is not None}
+        more = self.parameters | beside
+        for name in more:
+            if known and name not in known:
+                raise RequestRefused(f"{self.kind} has no parameter {name!r}; it has {', '.join(known)}")
+        return {"window": self.window or _usual_window(known.get("window")), "destination": self.destination, **more}
 
 
 class ReportIn(RequestBody):
@@ -116,25 +145,15 @@ def _form(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Repo
     data.setlist("query", [str(question.query) for question in wanted.questions if question.query is not None])
     for question in wanted.questions:
         if question.query is not None:
-            data[f"query.{question.query}.window"] = question.window
+            data[f"query.{question.query}.window"] = question.window or USUAL_WINDOW
             continue
-        given = {"window": question.window, "destination": question.destination, **question.parameters}
-        _check_names(question)
-        data.update({f"{question.kind}.{name}": value for name, value in given.items()})
+        data.update({f"{question.kind}.{name}": value for name, value in question.values.items()})
     if wanted.attach:
         data["attach"] = "on"
     form = ReportForm(data, report, user=request.user)
     if not form.is_valid():
         raise RequestRefused("; ".join(f"{name}: {text}" for name, texts in form.errors.items() for text in texts))
     return form
-
-
-def _check_names(question: ReportQuestion) -> None:
-    """Raise RequestRefused for a parameter that the analysis does not have."""
-    known = [each.name for each in ANALYSES[question.kind].parameters] if question.kind in ANALYSES else []
-    for name in question.parameters:
-        if known and name not in known:
-            raise RequestRefused(f"{question.kind} has no parameter {name!r}; it has {', '.join(known)}")
 
 
 def _save(request: HttpRequest, wanted: ReportIn, report: Report | None) -> Report:

@@ -449,6 +449,14 @@ def test_programs_give_the_parameters_of_an_analysis_as_the_form_does(admin, wor
     answer = admin.post("/api/v1/reports", body, content_type="application/json")
     assert answer.status_code == 201, answer.content
     assert {"measure": "depth", "horizon": "6h"}.items() <= Report.objects.get().questions[0].items()
+    returned = answer.json()
+    assert returned["questions"][0]["measure"] == "depth"
+    again = {"name": "Depths", "questions": returned["questions"]}
+    changed = admin.put(f"/api/v1/reports/{returned['id']}", again, content_type="application/json")
+    assert changed.json()["questions"] == returned["questions"], "what was read can be written"
+    del question["window"]
+    usual = admin.post("/api/v1/reports", {**body, "name": "usual"}, content_type="application/json").json()
+    assert usual["questions"][0]["window"] == "28d", "a day is not enough for a forecast"
     question["parameters"] = {"mesure": "depth"}
     refused = admin.post("/api/v1/reports", {**body, "name": "x"}, content_type="application/json")
     assert (
