@@ -270,7 +270,8 @@ def run_here(
     """Run the workload on this installation's broker, by default as the initial admin. Raises DemoFailed."""
     passcode = passcode or initial_admin.stored_password()
     if passcode is None:
-        raise DemoFailed(f"no password for {login}: {initial_admin.password_file()} does not exist")
+        where = initial_admin.password_file()
+        raise DemoFailed(f"no password for {login}: enter it with --passcode, as {where} does not exist")
     addresses = [each for each in local_addresses(settings.SLUICE, STOMP_SCHEMES) if each.is_socket]
     if not addresses:
         raise DemoFailed("the demo does not speak STOMP over WebSocket: set SLUICE_STOMP_PORT or SLUICE_STOMP_SSL_PORT")
