@@ -49,7 +49,7 @@ wheel: $(BUILD)/.installed ## the package, as dist/sluice-VERSION-....whl (READM
 test: setup browser clients activemq jms ## tests, or a part of them (T=tests/supervisor), by four processes (N=0: by this one); it says which took longest
 	@$(PYTEST)
 
-test-long: setup browser clients activemq jms ## the tests that are marked as long, which `make test` leaves out, and properties with more examples: about an hour
+test-long: setup browser clients activemq jms ## the tests that are marked as long, which `make test` leaves out, and properties with more examples: longer than `make test`
 	@$(PYTEST)
 
 test-long: LONG := -m "long or hypothesis" --hypothesis-profile=thorough

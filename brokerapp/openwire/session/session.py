@@ -284,10 +284,8 @@ class OpenWireSession:
 
     def _consume(self, consumer: OpenWireConsumer, ack: MessageAck) -> Commands:
         """Acknowledge messages."""
-        transaction, receipt = (
-            None if ack.transaction_id is None else transaction_name(ack.transaction_id),
-            receipt_of(ack),
-        )
+        receipt = receipt_of(ack)
+        transaction = None if ack.transaction_id is None else transaction_name(ack.transaction_id)
         try:
             taken = consumer.take(ack)
         except RequestRefused as error:
